@@ -2,12 +2,23 @@
 
 import struct
 
-LAST, FREE, TABLE = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
+LAST = 0xFFFFFFFE
+FREE = 0xFFFFFFFF
+TABLE = 0xFFFFFFFD
 TEXT = 1024  # the place of a document's text in its stream
 PAGE = 512
 #: Numbers of tables in the header of a document.
-STYLES, NOTES, NOTE_TEXTS, CHARACTERS, PARAGRAPHS, FONTS, PIECES = 1, 2, 3, 12, 13, 15, 33
-SHAPES, BOX_TEXTS, LISTS, LIST_USES = 40, 56, 73, 74
+STYLES = 1
+NOTES = 2
+NOTE_TEXTS = 3
+CHARACTERS = 12
+PARAGRAPHS = 13
+FONTS = 15
+PIECES = 33
+SHAPES = 40
+BOX_TEXTS = 56
+LISTS = 73
+LIST_USES = 74
 
 
 def compound(streams):
@@ -15,7 +26,8 @@ def compound(streams):
     entries = [("Root Entry", 5, LAST, 0)]
     places = {"": 0}
     children = {0: []}
-    sectors, short = [], b""
+    sectors = []
+    short = b""
     short_table = []
     table = []
 

@@ -241,8 +241,10 @@ def _moment(value: _Property | None) -> _Moment | None:
     except ValueError:
         return None
     named = value.parameters.get("TZID", "")[:_LONGEST_ZONE]
+    if match[6]:
+        return _Moment(at, "UTC")
     zone = _ZONE.search(named)  # without the path of the program that wrote it
-    return _Moment(at, "UTC" if match[6] else zone[0] if zone else named)
+    return _Moment(at, zone[0] if zone else named)
 
 
 def _after(start: _Moment, duration: str) -> _Moment | None:

@@ -197,7 +197,8 @@ class Locator:
     def place(self) -> str:
         """The sheet, and the pages, lines or the like, in words."""
         if self.unit == "second":
-            first, last = _clock_time(self.first), _clock_time(self.last)
+            first = _clock_time(self.first)
+            last = _clock_time(self.last)
             return first if first == last else f"{first}-{last}"
         unit, units = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
         where = (

@@ -18,7 +18,9 @@ _LISTED = 109  # sectors of the allocation table that the header lists
 _LAST = 0xFFFFFFFA  # sectors from this one mark the end of a chain, or that there is none
 _NO_ENTRY = 0xFFFFFFFF
 _ENTRY = Struct("<64sHBxIII36xIQ")  # name and its bytes, type, left, right, child; start, size
-_STORAGE, _STREAM, _ROOT = 1, 2, 5
+_STORAGE = 1
+_STREAM = 2
+_ROOT = 5
 _SHORT_SECTOR = 64  # bytes
 _DAMAGED = "not a complete file of Office or Outlook: its sectors are damaged"
 

@@ -267,7 +267,8 @@ def _map_row_13(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     first, second = error.object[error.start : error.start + 2].ljust(2)
-    row, cell = first & 0x7F, second & 0x7F
+    row = first & 0x7F
+    cell = second & 0x7F
     if row < 0x21 or (first ^ second) & 0x80:
         raise error
     lead = (row + 1) // 2 + (0x70 if row < 0x5F else 0xB0)

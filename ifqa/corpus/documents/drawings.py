@@ -48,6 +48,11 @@ def _run_text(run: Element) -> str:
     return shifted(text, -1 if shift.startswith("-") else 1)
 
 
+def count_struck(tree: Element) -> int:
+    """The number of pieces of text that are struck out."""
+    return sum(each.get("strike") in _STRUCK for each in tree.iter(f"{DRAWING}rPr"))
+
+
 def is_bold(paragraph: Element) -> bool:
     """Whether all text of a paragraph is bold."""
     properties = [

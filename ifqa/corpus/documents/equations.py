@@ -1,18 +1,17 @@
-"""Writes equations of Office (OMML) and OpenDocument (MathML) as text: 10^24, (a+b)/2, sqrt(x)."""
+"""Writes equations of Office (OMML) and OpenDocument (MathML) as text: 10^24, (a+b)/2, √(x)."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 from ifqa.corpus.documents.marks import lowered, raised
+from ifqa.corpus.documents.mathml import Formula
 from ifqa.corpus.documents.office import MATH, WORD, is_on
 
 _VALUE = f"{MATH}val"
 _GONE = frozenset((f"{WORD}del", f"{WORD}moveFrom"))
 _NUMBER = re.compile(r"\d{1,3}")
-_SINGLE = re.compile(r"[\w.,]+|[-+−–]\d+|\(.*\)|sqrt\(.*\)", re.S)  # needs no brackets
-_SIGNS = frozenset("∑∏∫∮⋃⋂")  # a blank is after their limits
-_SPACE = re.compile(r"\s+")
+_SINGLE = re.compile(r"[\w.,]+|[-+−–]\d+|\(.*\)|√\(.*\)", re.S)  # needs no brackets
 
 
 def equation_text(element: Element) -> str:
@@ -63,7 +62,7 @@ def _fraction(above: str, below: str) -> str:
 
 
 def _root(radicand: str, degree: str) -> str:
-    return f"{_bracketed(radicand)}^(1/{degree})" if degree else f"sqrt({radicand})"
+    return f"{_bracketed(radicand)}^(1/{degree})" if degree else f"√({radicand})"
 
 
 def _bracketed(text: str) -> str:
@@ -73,7 +72,8 @@ def _bracketed(text: str) -> str:
 
 
 def _write_fraction(element: Element) -> str:
-    above, below = _part(element, "num"), _part(element, "den")
+    above = _part(element, "num")
+    below = _part(element, "den")
     if _setting(element, "type", "bar") == "noBar":
         return f"{above} over {below}"
     return _fraction(above, below)
@@ -129,28 +129,14 @@ _OMML: dict[str, Callable[[Element], str]] = {
 
 def mathml_text(element: Element) -> str:
     """The text of an element of MathML, such as math:math."""
-    name = element.tag.rpartition("}")[2]
-    if name in ("annotation", "annotation-xml", "mphantom"):
-        return ""
-    inner = [mathml_text(child) for child in element]
-    writer = _MATHML.get(name)
-    if writer and len(inner) >= writer[0]:
-        return writer[1](inner) + " " * (inner[0] in _SIGNS)
-    own = _SPACE.sub(" ", element.text or "").strip() if not inner else ""
-    return own + "".join(inner)
+    formula = Formula()
+    _add_mathml(element, formula)
+    return formula.text()
 
 
-_MATHML: dict[str, tuple[int, Callable[[Sequence[str]], str]]] = {
-    "msup": (2, lambda parts: _power(parts[0], parts[1])),
-    "msub": (2, lambda parts: _index(parts[0], parts[1])),
-    "msubsup": (3, lambda parts: _power(_index(parts[0], parts[1]), parts[2])),
-    "munder": (2, lambda parts: _index(parts[0], parts[1])),
-    "mover": (2, lambda parts: _power(parts[0], parts[1])),
-    "munderover": (3, lambda parts: _power(_index(parts[0], parts[1]), parts[2])),
-    "mfrac": (2, lambda parts: _fraction(parts[0], parts[1])),
-    "msqrt": (1, lambda parts: _root("".join(parts), "")),
-    "mroot": (2, lambda parts: _root(parts[0], parts[1])),
-    "mfenced": (1, lambda parts: f"({', '.join(parts)})"),
-    "mtr": (1, ", ".join),
-    "mtable": (1, "; ".join),
-}
+def _add_mathml(element: Element, formula: Formula) -> None:
+    formula.add_tag(True, element.tag.rpartition("}")[2])
+    formula.add_text(element.text or "")
+    for child in element:
+        _add_mathml(child, formula)
+    formula.add_tag(False, element.tag.rpartition("}")[2])

@@ -133,6 +133,8 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
         kind, reason = "special", "a pipe or a device; wanted a file"
     elif tuple(Path(path).parts[-2:]) in _REPORTS:
         kind, reason = "ifqa", "a report that ifqa wrote"
+    elif suffix == ".toml" and Path(path).parent.name == "indexes":
+        kind, reason = "ifqa", "a corpus file of ifqa"
     elif suffix not in READERS:
         kind = "other"
         reason = f"no kind of document that is read ({suffix})"

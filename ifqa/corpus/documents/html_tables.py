@@ -114,7 +114,8 @@ class Table:
         held = bytearray(len(lines))
         for row in rows:
             for cell in row.cells:
-                first, end = cell.start - self.start, cell.end - self.start
+                first = cell.start - self.start
+                end = cell.end - self.start
                 held[first:end] = b"\1" * (end - first)
         read = [line for line, is_held in zip(lines, held, strict=True) if not is_held]
         pattern = lines[0] if lines else None

@@ -104,7 +104,8 @@ def _read_levels(table: bytes) -> dict[int, Sequence[_Level]]:
 
 def _read_level(table: bytes, at: int) -> tuple[_Level, int]:
     start, kind, flags = unpack_from("<iBB", table, at)
-    characters, paragraph = table[at + 24], table[at + 25]
+    characters = table[at + 24]
+    paragraph = table[at + 25]
     at += 28 + characters + paragraph
     length = unpack_from("<H", table, at)[0]
     template = table[at + 2 : at + 2 + 2 * length].decode("utf-16-le", "ignore")

@@ -45,11 +45,19 @@ _SPECIAL |= dict.fromkeys((*range(9), 0x13, 0x14, 0x15), None)
 _BITS = {0x083C: 1, 0x0800: 2, 0x0837: 4, 0x2A53: 8}
 _INSTRUCTION = 16  # the bit of fields' instructions
 _CHARACTER_STYLE = 0x4A30
-_SCRIPT, _SHIFT, _SYMBOL = 0x2A48, 0x4845, 0x6A09
+_SCRIPT = 0x2A48
+_SHIFT = 0x4845
+_SYMBOL = 0x6A09
 _FONTS = (0x4A4F, 0x4A50, 0x4A51)
 # Of paragraphs
-_STYLE, _OUTLINE, _LEVEL, _LIST = 0, 0x2640, 0x260A, 0x460B
-_IN_TABLE, _DEPTH, _INNER_CELL, _ROW_END = 0x2416, 0x6649, 0x244B, 0x2417
+_STYLE = 0
+_OUTLINE = 0x2640
+_LEVEL = 0x260A
+_LIST = 0x460B
+_IN_TABLE = 0x2416
+_DEPTH = 0x6649
+_INNER_CELL = 0x244B
+_ROW_END = 0x2417
 # Of rows
 _EDGES, _HEADER = 0xD608, 0x3404
 _TITLE = 62  # the number of a built-in style; those of headings are 1 to 9
@@ -164,10 +172,12 @@ class _Document:
         """Set or clear bits of characters; None turns them."""
         if not bits:
             return
-        table = bytes(
-            byte ^ bits if on is None else byte | bits if on else byte & ~bits
-            for byte in range(256)
-        )
+        if on is None:
+            table = bytes(byte ^ bits for byte in range(256))
+        elif on:
+            table = bytes(byte | bits for byte in range(256))
+        else:
+            table = bytes(byte & ~bits for byte in range(256))
         self._hidden[start:end] = self._hidden[start:end].translate(table)
 
     def _paragraphs(

@@ -117,8 +117,9 @@ def _write_date(raw: str) -> str:
         return ""
     if utc is None:
         name = _ZONE_NAME.search(raw)
-        is_utc = sent.tzinfo or "-0000" in raw
-        zone = "UTC" if is_utc else name[1] if name else ""
+        zone = name[1] if name else ""
+        if sent.tzinfo or "-0000" in raw:
+            zone = "UTC"
         return f"{write_time(sent)}{f' ({zone})' if zone else ''}"
     moment = f"{utc:%H:%M}" if utc.date() == sent.date() else write_time(utc).removeprefix("on ")
     offset = f"{sent:%z}"

@@ -20,7 +20,7 @@ from ifqa.corpus.documents.blocks import (
     TableRow,
     block_runs,
 )
-from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
+from ifqa.corpus.documents.decoding import HIDDEN, TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.equations import mathml_text
 from ifqa.corpus.documents.list_numbers import parse_count
 from ifqa.corpus.documents.marks import ruby, shifted
@@ -89,8 +89,6 @@ class _Line:
 
     def add(self, text: str, style: OpenStyle) -> None:
         """Add text as it is shown."""
-        if not text or style.hidden or style.struck:
-            return
         if text.strip():
             self.has_text = True
             self.bold = self.bold and bool(style.bold)
@@ -162,6 +160,7 @@ class _Reader:
     def told(self) -> Iterator[Unread]:
         """What was left out on purpose."""
         self._unread["comment"] += sum(1 for _ in self.tree.iter(f"{OFFICE}annotation"))
+        self._unread[HIDDEN] += sum(1 for _ in self.tree.iter(f"{TEXT}deletion"))
         yield from (Unread(what, count) for what, count in self._unread.items() if count)
 
     def slide_runs(self, page: Element, number: int) -> Iterator[TextRun]:
@@ -280,10 +279,16 @@ class _Reader:
 
     def _read_inline(self, element: Element, line: _Line, style: OpenStyle) -> None:
         """Read the mixed content of a paragraph."""
-        line.add(element.text or "", style)
+        self._add(element.text or "", line, style)
         for child in element:
             self._read_piece(child, line, style)
-            line.add(child.tail or "", style)
+            self._add(child.tail or "", line, style)
+
+    def _add(self, text: str, line: _Line, style: OpenStyle) -> None:
+        if style.is_read:
+            line.add(text, style)
+        elif text.strip():
+            self._unread[HIDDEN] += 1
 
     def _read_piece(self, piece: Element, line: _Line, style: OpenStyle) -> None:
         if piece.tag == f"{TEXT}span":
@@ -298,7 +303,7 @@ class _Reader:
         elif piece.tag == f"{OFFICE}annotation" or _is_left_out(piece):
             return
         elif piece.tag.startswith(DRAW) and piece.tag != f"{DRAW}a":
-            if not style.hidden:
+            if style.is_read:
                 self._read_frame(piece, line, style)
         else:
             self._read_inline(piece, line, style)

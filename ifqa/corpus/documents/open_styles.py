@@ -41,6 +41,11 @@ class OpenStyle:
     shift: int | None = None  # 1 is raised, -1 is lowered
     list_name: str | None = None  # the style of its list; empty for none
 
+    @property
+    def is_read(self) -> bool:
+        """Whether text in it is neither hidden nor struck."""
+        return not (self.hidden or self.struck)
+
 
 NO_STYLE = OpenStyle()
 

@@ -28,17 +28,39 @@ _PROPERTIES = "__properties_version1.0"
 _NAMES = "__nameid_version1.0"
 _RECEIVER, _ATTACHMENT = "__recip_version1.0_#", "__attach_version1.0_#"
 #: Bytes before the properties of a file, of an attached message, and of a receiver or attachment.
-_FILE_HEADER, _MESSAGE_HEADER, _PART_HEADER = 32, 24, 8
-_TEXT, _OLD_TEXT, _BYTES, _STORAGE = "001f", "001e", "0102", "000d"  # types of properties
-_SUBJECT, _HEADERS, _BODY, _RTF, _HTML = "0037", "007d", "1000", "1009", "1013"
+_FILE_HEADER = 32
+_MESSAGE_HEADER = 24
+_PART_HEADER = 8
+# Types of properties
+_TEXT = "001f"
+_OLD_TEXT = "001e"
+_BYTES = "0102"
+_STORAGE = "000d"
+_SUBJECT = "0037"
+_HEADERS = "007d"
+_BODY = "1000"
+_RTF = "1009"
+_HTML = "1013"
 #: The names and the addresses of the sender, the best first.
-_SENDER_NAMES, _SENDER_ADDRESSES = ("0c1a", "0042"), ("5d01", "5d02", "0c1f", "0065")
+_SENDER_NAMES = ("0c1a", "0042")
+_SENDER_ADDRESSES = ("5d01", "5d02", "0c1f", "0065")
 _SHOWN_RECEIVERS = {"To": "0e04", "Cc": "0e03"}
-_NAME, _ADDRESSES, _KIND = "3001", ("39fe", "3003"), 0x0C15
+_NAME = "3001"
+_ADDRESSES = ("39fe", "3003")
+_KIND = 0x0C15
 _KINDS = {1: "To", 2: "Cc"}
-_SENT, _DELIVERED, _TEXT_PAGE, _HTML_PAGE = 0x0039, 0x0E06, 0x3FFD, 0x3FDE
-_DATA, _FILE_NAMES, _MEDIA_TYPE, _CONTENT_ID = "3701", ("3707", "3704", "3001"), "370e", "3712"
-_PLACE, _START, _END = 0x8208, 0x820D, 0x820E  # of an appointment
+_SENT = 0x0039
+_DELIVERED = 0x0E06
+_TEXT_PAGE = 0x3FFD
+_HTML_PAGE = 0x3FDE
+_DATA = "3701"
+_FILE_NAMES = ("3707", "3704", "3001")
+_MEDIA_TYPE = "370e"
+_CONTENT_ID = "3712"
+# Of an appointment
+_PLACE = 0x8208
+_START = 0x820D
+_END = 0x820E
 _DEEPEST = 10  # messages within messages
 _LONGEST = 1_000  # characters of a header
 _CHARSETS = {65001: "utf-8", 20127: "us-ascii", 28591: "iso-8859-1", 932: "shift_jis"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from operator import sub
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 from ifqa.corpus.documents import pdf_forms
@@ -257,13 +257,12 @@ def _extract(content: bytes) -> tuple[list[Page], _Outline]:
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
-        with PdfDocument(content) as document:
-            pdf_forms.open_form(document)
+        with PdfDocument(content) as document, pdf_forms.open_form(document) as form:
             pages = list[Page]()
             characters = 0
             for number in range(len(document)):
                 page = document[number]
-                shown, count = _read_page(document, page)
+                shown, count = _read_page(form, page)
                 page.close()  # and with it the text
                 pages.append(shown)
                 characters += count
@@ -284,11 +283,14 @@ def _extract(content: bytes) -> tuple[list[Page], _Outline]:
         ) from error
 
 
-def _read_page(document: "PdfDocument", page: "PdfPage") -> tuple[Page, int]:
-    """The lines of a page, and the number of its characters."""
+def _read_page(form: Any, page: "PdfPage") -> tuple[Page, int]:
+    """The lines of a page, and the number of its characters.
+
+    `form` is the handle of the file's form.
+    """
     characters = Characters(page)
     rows = read_rows(characters)
-    if fields := pdf_forms.read_fields(document, page, characters):
+    if fields := pdf_forms.read_fields(form, page, characters):
         rows = pdf_forms.add_fields(rows, fields, characters)
     rules = cache(lambda: find_rules(page, characters))
     lines = arrange(rows, rules, characters.is_monospaced)

@@ -46,7 +46,8 @@ class Characters:
 
     def baseline(self, index: int) -> float:
         """The height of a character's baseline above the bottom of the page."""
-        x, y = ctypes.c_double(), ctypes.c_double()
+        x = ctypes.c_double()
+        y = ctypes.c_double()
         self._raw.FPDFText_GetCharOrigin(self._handle, self._at(index), x, y)
         return self.turn((x.value, y.value, x.value, y.value))[1]
 

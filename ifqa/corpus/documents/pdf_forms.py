@@ -2,7 +2,8 @@
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,25 @@ class Field:
     is_tick: bool  # a check box or a radio button
 
 
-def open_form(document: "PdfDocument") -> None:
-    """Let the fields of a document's form be read, if it has one; before its pages are loaded."""
-    document.init_forms()
+@contextmanager
+def open_form(document: "PdfDocument") -> Iterator[Any]:
+    """PDFium's handle of a document's form, to be closed before the document; None without one.
+
+    pypdfium2's own way prepares each page to be filled in, in a time that is quadratic in its
+    fields.
+    """
+    from pypdfium2 import raw
+
+    if document.get_formtype() == raw.FORMTYPE_NONE:
+        yield None
+        return
+    settings = raw.FPDF_FORMFILLINFO(version=2)  # PDFium keeps its address
+    form = raw.FPDFDOC_InitFormFillEnvironment(document, settings)
+    try:
+        yield form
+    finally:
+        if form:
+            raw.FPDFDOC_ExitFormFillEnvironment(form)
 
 
 def is_xfa(document: "PdfDocument") -> bool:
@@ -44,8 +61,11 @@ def is_xfa(document: "PdfDocument") -> bool:
     return bool(document.get_formtype() == raw.FORMTYPE_XFA_FULL)
 
 
-def read_fields(document: "PdfDocument", page: "PdfPage", characters: Characters) -> list[Field]:
-    """The filled fields of a page, and the texts that were typed onto it, from the top."""
+def read_fields(form: Any, page: "PdfPage", characters: Characters) -> list[Field]:
+    """The filled fields of a page, and the texts that were typed onto it, from the top.
+
+    `form` is the handle of `open_form`.
+    """
     from pypdfium2 import raw
 
     fields = list[Field]()
@@ -53,16 +73,14 @@ def read_fields(document: "PdfDocument", page: "PdfPage", characters: Characters
         annotation = raw.FPDFPage_GetAnnot(page.raw, number)
         if not annotation:
             continue
-        field = _read_annotation(raw, document, annotation, characters)
+        field = _read_annotation(raw, form, annotation, characters)
         raw.FPDFPage_CloseAnnot(annotation)
         if field and field.value.strip():
             fields.append(field)
     return sorted(fields, key=lambda field: (-round(field.box[3]), field.box[0]))
 
 
-def _read_annotation(
-    raw: Any, document: "PdfDocument", annotation: Any, characters: Characters
-) -> Field | None:
+def _read_annotation(raw: Any, form: Any, annotation: Any, characters: Characters) -> Field | None:
     rectangle = raw.FS_RECTF()
     if raw.FPDFAnnot_GetFlags(annotation) & raw.FPDF_ANNOT_FLAG_HIDDEN:
         return None
@@ -73,9 +91,8 @@ def _read_annotation(
     if kind == raw.FPDF_ANNOT_FREETEXT:
         value = _string(lambda *room: raw.FPDFAnnot_GetStringValue(annotation, b"Contents", *room))
         return Field(value, "", box, False)
-    if kind != raw.FPDF_ANNOT_WIDGET or not document.formenv:
+    if kind != raw.FPDF_ANNOT_WIDGET or not form:
         return None
-    form = document.formenv.raw
 
     def text_of(get: Callable[..., int]) -> str:
         return _string(lambda *room: get(form, annotation, *room))
@@ -85,8 +102,8 @@ def _read_annotation(
     name = name or (match[0] if match else "")
     type_ = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if type_ in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
-        ticked = raw.FPDFAnnot_IsChecked(form, annotation)
-        return Field(_TICKED if ticked else "", name, box, True)
+        state = _string(lambda *room: raw.FPDFAnnot_GetStringValue(annotation, b"AS", *room))
+        return Field(_TICKED if state not in ("", "Off") else "", name, box, True)
     is_secret = (
         type_ == raw.FPDF_FORMFIELD_TEXTFIELD
         and raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD
@@ -184,7 +201,8 @@ def _insert(span: Span, field: Field, characters: Characters) -> str:
     text = span.text
     if characters.text[span.start : span.start + len(text)] != text:  # it has superscripts
         return f"{text} {field.value}"
-    low, high = 0, len(text)
+    low = 0
+    high = len(text)
     while low < high:
         middle = (low + high) // 2
         if characters.box(span.start + middle)[0] < field.box[0] - 1:

@@ -21,10 +21,18 @@ _WORD = re.compile(r"\S{1,40}")
 # Widths of the characters of Latin-1 in hundredths of a line's height, roughly
 _NARROW = b"iljftI.,;:'!|()[]-/ "
 _WIDE_LETTERS = b"mwMW@%"
-_WIDTHS = bytes(
-    26 if code in _NARROW else 75 if code in _WIDE_LETTERS else 58 if 65 <= code <= 90 else 47
-    for code in range(256)
-)
+_CAPITALS = bytes(range(65, 91))
+
+
+def _width(code: int) -> int:
+    if code in _NARROW:
+        return 26
+    if code in _WIDE_LETTERS:
+        return 75
+    return 58 if code in _CAPITALS else 47
+
+
+_WIDTHS = bytes(map(_width, range(256)))
 
 
 @dataclass(slots=True)
@@ -158,10 +166,11 @@ def _find_cuts(
     for number, (piece, after) in enumerate(pairwise(pieces)):
         if after.first[0] > piece.last[2] and _is_beside(piece.box, after.box):
             waiting += range(max(number - 1, 0), min(number + 3, len(pieces)))
+    seen = set(waiting)
     long_lines = [
         number
         for number, piece in enumerate(pieces)
-        if piece.width > 0.5 * characters.width and number not in set(waiting)
+        if piece.width > 0.5 * characters.width and number not in seen
     ]
     sample = long_lines[:: max(len(long_lines) // _SAMPLED, 1)][:_SAMPLED]
     found = [number for number in sample if _wide_gaps(characters, pieces[number], *_MIDDLE)]

@@ -1,7 +1,7 @@
 """The straight lines that are drawn on a page of a PDF: the rules of its tables."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 _THIN = 2.5  # points of the thickest rule
 _SHORTEST = 8.0  # points
 _MOST_OBJECTS = 10_000  # of a page; a map has more
+_MOST_RULES = 4_000  # of a page; a grid of 100 rows has fewer
 _MOST_SEGMENTS = 400  # of a path; a drawing has more
+_BESIDE = 30.0  # points from a table's text to the rules at its sides
 _SAME = 3.0  # points between the two edges of a rule, or of two rules that are one
 
 
@@ -29,24 +31,28 @@ class Rules:
         half = (box[2] - box[0]) / 2
         room = box[3] - box[1] + 2 * _SAME
         crossing = [rule for rule in self.horizontal if box[1] - room < rule[1] < box[3] + room]
-        covered: dict[float, float] = {}
-        for rule in sorted(crossing, key=lambda rule: -rule[1]):
-            width = min(rule[2], box[2]) - max(rule[0], box[0])
-            height = next((at for at in covered if abs(at - rule[1]) < _SAME), rule[1])
-            covered[height] = covered.get(height, 0.0) + max(width, 0.0)
-        return [height for height, width in covered.items() if width >= half]
+        crossing.sort(key=lambda rule: -rule[1])
+        widths = [max(min(rule[2], box[2]) - max(rule[0], box[0]), 0.0) for rule in crossing]
+        return _long_enough([rule[1] for rule in crossing], widths, half)
 
     def places(self, box: Box) -> list[float]:
         """Where vertical rules cross half of a box or more, from the left; at its edges, too."""
         half = (box[3] - box[1]) / 2
-        covered: dict[float, float] = {}
-        for rule in sorted(self.vertical):
-            if not box[0] - 30 < rule[0] < box[2] + 30:
-                continue
-            height = min(rule[3], box[3]) - max(rule[1], box[1])
-            place = next((at for at in covered if abs(at - rule[0]) < _SAME), rule[0])
-            covered[place] = covered.get(place, 0.0) + max(height, 0.0)
-        return [place for place, height in covered.items() if height >= half]
+        crossing = [rule for rule in self.vertical if box[0] - _BESIDE < rule[0] < box[2] + _BESIDE]
+        crossing.sort()
+        heights = [max(min(rule[3], box[3]) - max(rule[1], box[1]), 0.0) for rule in crossing]
+        return _long_enough([rule[0] for rule in crossing], heights, half)
+
+
+def _long_enough(places: Sequence[float], lengths: Sequence[float], least: float) -> list[float]:
+    """The places of rules, in order, that are as long together; those of one place are one rule."""
+    rules: list[tuple[float, float]] = []
+    for place, length in zip(places, lengths, strict=True):
+        if rules and abs(rules[-1][0] - place) < _SAME:
+            rules[-1] = rules[-1][0], rules[-1][1] + length
+        else:
+            rules.append((place, length))
+    return [place for place, length in rules if length >= least]
 
 
 def find_rules(page: "PdfPage", characters: Characters) -> Rules:
@@ -58,6 +64,7 @@ def find_rules(page: "PdfPage", characters: Characters) -> Rules:
         drawn = raw.FPDFPage_GetObject(page.raw, number)
         if raw.FPDFPageObj_GetType(drawn) == raw.FPDF_PAGEOBJ_PATH:
             boxes += map(characters.turn, _strokes(raw, drawn))
+    boxes = boxes[:_MOST_RULES]
     return Rules(
         tuple(box for box in boxes if box[2] - box[0] >= _SHORTEST and box[3] - box[1] <= _THIN),
         tuple(box for box in boxes if box[3] - box[1] >= _SHORTEST and box[2] - box[0] <= _THIN),
@@ -80,7 +87,8 @@ def _strokes(raw: Any, path: Any) -> Iterator[Box]:
     start = before = (0.0, 0.0)
     for number in range(count):
         segment = raw.FPDFPath_GetPathSegment(path, number)
-        x, y = ctypes.c_float(), ctypes.c_float()
+        x = ctypes.c_float()
+        y = ctypes.c_float()
         raw.FPDFPathSegment_GetPoint(segment, x, y)
         point = (
             matrix.a * x.value + matrix.c * y.value + matrix.e,

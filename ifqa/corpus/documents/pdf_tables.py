@@ -5,6 +5,7 @@ lists in columns are no tables: it is better to miss a table than to make one up
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -14,6 +15,7 @@ from ifqa.corpus.documents.pdf_characters import Box
 from ifqa.corpus.documents.pdf_layout import Line, Span, make_line
 from ifqa.corpus.documents.pdf_rules import Rules
 
+_MOST_COLUMNS = 60
 _FEWEST_ROWS = 3  # of a table without rules
 _FEWEST_LINES = 5  # of prose in columns
 _PITCH = 3.0  # heights of a line from a row to the next
@@ -141,7 +143,7 @@ def _columns(block: Sequence[_Row]) -> list[_Interval] | None:
             columns[-1] = columns[-1][0], max(columns[-1][1], span.right)
         else:
             columns.append((span.left, span.right))
-    if len(columns) < 2:
+    if not 2 <= len(columns) <= _MOST_COLUMNS:
         return None
     for row in base:
         covered = [place for span in row for place in _covered(span, columns)]
@@ -159,7 +161,7 @@ def _columns_between(places: Sequence[float], block: Sequence[_Row]) -> list[_In
     if right > edges[-1] + _ALIGNED:
         edges = [*edges, right + 1]
     columns = list(pairwise(edges))
-    return columns if len(columns) >= 2 else None
+    return columns if 2 <= len(columns) <= _MOST_COLUMNS else None
 
 
 def _covered(span: Span, columns: Sequence[_Interval]) -> list[int]:
@@ -184,9 +186,10 @@ def _logical_rows(
     """The rows of a table, each with its lines: between rules, or by their distances."""
     if heights:
         bands: dict[int, list[_Row]] = {}
+        from_below = sorted(heights)
         for row in block:
             middle = (row[0].bottom + row[0].top) / 2
-            bands.setdefault(sum(height > middle for height in heights), []).append(row)
+            bands.setdefault(bisect_right(from_below, middle), []).append(row)
         single = sum(
             sum(0 in _covered(row[0], columns) for row in rows) <= 2 for rows in bands.values()
         )

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
 
-VERSION = 4  # raise it when passages of an earlier version must not be reused
+VERSION = 5  # raise it when passages of an earlier version must not be reused
 
 _MAILDIR = re.compile(r"\d{9,11}\.[\w=]{1,60}\.[\w.,=-]{1,100}?(?:[:;!]2,\w*)?")
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
@@ -68,76 +68,60 @@ def _for_attached(columns: tuple[str, ...]) -> mail.ReadAttached:
     return read
 
 
-#: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
+def _of_bytes(read: Callable[[bytes], Iterable[TextRun | Unread]]) -> _Reader:
+    return lambda content, _: read(content)
+
+
+def _of_table(
+    read: Callable[[str, tuple[str, ...]], Iterable[TextRun | Unread]], *more: str
+) -> _Reader:
+    return lambda content, columns: read(decode_text(content), columns, *more)
+
+
+def _with_attached(
+    read: Callable[[bytes, mail.ReadAttached], Iterable[TextRun | Unread]],
+) -> _Reader:
+    return lambda content, columns: read(content, _for_attached(columns))
+
+
+#: Suffixes, the unit of their places, and the reader of a file's bytes and the named columns.
+_KINDS: Sequence[tuple[str, str, _Reader]] = (
+    (".txt .text .log", "line", _of_text(text_files.read_text)),
+    (".md .markdown", "line", _of_text(markdown_files.read_markdown)),
+    (".rst", "line", _of_text(rst_files.read_rst)),
+    (".adoc .asciidoc", "line", _of_text(asciidoc_files.read_asciidoc)),
+    (".org", "line", _of_text(org_files.read_org)),
+    (".tex", "line", _of_text(latex_files.read_latex)),
+    (".html .htm .xhtml", "line", _of_bytes(html.read_html)),
+    (".mht .mhtml", "line", _of_bytes(web_archive.read_web_archive)),
+    (".epub", "part", _of_bytes(epub.read_epub)),
+    (".pdf", "page", _of_bytes(pdf.read_pdf)),
+    (".docx .docm .dotx .dotm", "paragraph", _of_bytes(word.read_docx)),
+    (".doc .dot .rtf", "paragraph", _of_bytes(legacy_word.read_word)),
+    (".odt .ott .fodt", "paragraph", _of_bytes(open_document.read_odt)),
+    (".pptx .pptm .ppsx .ppsm .potx .potm", "slide", _of_bytes(slides.read_pptx)),
+    (".odp .otp .fodp", "slide", _of_bytes(open_document.read_odp)),
+    (".xlsx .xlsm .xltx .xltm", "row", spreadsheets.read_xlsx),
+    (".xls .xlsb .ods", "row", spreadsheets.read_old_workbook),
+    (".csv", "line", _of_table(table_files.read_csv)),
+    (".tsv", "line", _of_table(table_files.read_csv, "\t")),
+    (".jsonl .ndjson", "line", _of_table(table_files.read_jsonl)),
+    (".json", "line", _of_table(table_files.read_json)),
+    (".ini .cfg .conf", "line", _of_text(settings_files.read_ini)),
+    (".properties", "line", _of_text(settings_files.read_properties)),
+    (".yaml .yml", "line", _of_text(settings_files.read_yaml)),
+    (".toml", "line", _of_text(settings_files.read_toml)),
+    (".srt .vtt", "second", _of_text(subtitles.read_subtitles)),
+    (".ipynb", "cell", _of_text(text_files.read_notebook)),
+    (".eml", "message", _with_attached(mail.read_eml)),
+    (".mbox", "message", _with_attached(mail.read_mbox)),
+    (".msg .oft", "message", _with_attached(outlook_message.read_outlook_message)),
+    (".ics", "line", _of_text(calendar_files.read_calendar)),
+    (".vcf", "line", _of_text(contacts.read_contacts)),
+)
+#: Suffix -> the unit of its places, and its reader.
 READERS: Mapping[str, tuple[str, _Reader]] = {
-    **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
-    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markdown_files.read_markdown))),
-    **dict.fromkeys((".adoc", ".asciidoc"), ("line", _of_text(asciidoc_files.read_asciidoc))),
-    ".org": ("line", _of_text(org_files.read_org)),
-    ".tex": ("line", _of_text(latex_files.read_latex)),
-    ".rst": ("line", _of_text(rst_files.read_rst)),
-    **dict.fromkeys(
-        (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
-    ),
-    **dict.fromkeys(
-        (".mht", ".mhtml"), ("line", lambda content, _: web_archive.read_web_archive(content))
-    ),
-    ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
-    **dict.fromkeys(
-        (".docx", ".docm", ".dotx", ".dotm"),
-        ("paragraph", lambda content, _: word.read_docx(content)),
-    ),
-    **dict.fromkeys(
-        (".odt", ".ott", ".fodt"), ("paragraph", lambda content, _: open_document.read_odt(content))
-    ),
-    **dict.fromkeys(
-        (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
-        ("slide", lambda content, _: slides.read_pptx(content)),
-    ),
-    **dict.fromkeys(
-        (".odp", ".otp", ".fodp"), ("slide", lambda content, _: open_document.read_odp(content))
-    ),
-    ".epub": ("part", lambda content, _: epub.read_epub(content)),
-    **dict.fromkeys(
-        (".doc", ".dot", ".rtf"), ("paragraph", lambda content, _: legacy_word.read_word(content))
-    ),
-    ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
-    ".tsv": (
-        "line",
-        lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t"),
-    ),
-    **dict.fromkeys(
-        (".jsonl", ".ndjson"),
-        (
-            "line",
-            lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
-        ),
-    ),
-    ".json": (
-        "line",
-        lambda content, columns: table_files.read_json(decode_text(content), columns),
-    ),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm"), ("row", spreadsheets.read_xlsx)),
-    **dict.fromkeys((".xls", ".xlsb", ".ods"), ("row", spreadsheets.read_old_workbook)),
-    **dict.fromkeys((".ini", ".cfg", ".conf"), ("line", _of_text(settings_files.read_ini))),
-    ".properties": ("line", _of_text(settings_files.read_properties)),
-    **dict.fromkeys((".yaml", ".yml"), ("line", _of_text(settings_files.read_yaml))),
-    ".toml": ("line", _of_text(settings_files.read_toml)),
-    **dict.fromkeys((".srt", ".vtt"), ("second", _of_text(subtitles.read_subtitles))),
-    ".ipynb": ("cell", _of_text(text_files.read_notebook)),
-    ".eml": ("message", lambda content, columns: mail.read_eml(content, _for_attached(columns))),
-    **dict.fromkeys(
-        (".msg", ".oft"),
-        (
-            "message",
-            lambda content, columns: outlook_message.read_outlook_message(
-                content, _for_attached(columns)
-            ),
-        ),
-    ),
-    ".mbox": ("message", lambda content, columns: mail.read_mbox(content, _for_attached(columns))),
-    ".ics": ("line", _of_text(calendar_files.read_calendar)),
-    ".vcf": ("line", _of_text(contacts.read_contacts)),
+    **{suffix: (unit, read) for suffixes, unit, read in _KINDS for suffix in suffixes.split()},
     "": ("line", _read_plain),
 }
 

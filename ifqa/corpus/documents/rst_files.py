@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ifqa.corpus.documents.decoding import TextRun, split_lines
+from ifqa.corpus.documents.decoding import TextRun, clean_text, split_lines
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.marks import lowered, note_mark, raised
 from ifqa.corpus.documents.rst_tables import (
@@ -277,8 +277,12 @@ def _indent(line: str) -> int:
 def _stripped(runs: Iterator[TextRun]) -> Iterator[TextRun]:
     """The runs of a table without the markup in their cells."""
     for run in runs:
-        row = tuple((strip_markup(name), strip_markup(value)) for name, value in run.row)
+        row = tuple((_plain(name), _plain(value)) for name, value in run.row)
         yield replace(run, text=strip_markup(run.text), row=row)
+
+
+def _plain(cell: str) -> str:
+    return clean_text(strip_markup(cell))
 
 
 def strip_markup(line: str) -> str:

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ifqa.corpus.documents.decoding import TextRun, split_lines
+from ifqa.corpus.documents.decoding import TextRun, clean_text, split_lines
 from ifqa.corpus.documents.rows import row_text
 
 Keys = tuple[str, ...]
@@ -18,6 +18,7 @@ _KEYS, _LONGEST_KEY = 3, 100  # keys before a value that are shown; their charac
 _LONGEST_REPEATED = 200  # characters of a YAML value that an alias repeats
 _SHORT, _MOST_JOINED = 3, 30  # words of a value in a list that is one sentence; its values
 _PROSE = 4  # words
+_DEEPEST = 100  # collections of YAML within one another; the parser takes long for more
 _SECTION = re.compile(r"\s*\[([^\[\]]{1,300})\]\s*(?:[#;].*)?$")
 _SETTING = re.compile(r"\s*([^\s=:#;][^=:]{0,200}?)\s*(?:=|:(?=\s|$))\s*(.*)$")
 _COMMENT = re.compile(r"\s*(?:#+|;+|//+|!)[ \t]*(.*)$")
@@ -125,7 +126,7 @@ class _Row:
     def add(self, keys: Keys, value: str, line: int) -> None:
         if value.strip():
             self.line = self.line or line
-            self.cells.append((_name(keys), value.strip()))
+            self.cells.append((clean_text(_name(keys)), clean_text(value)))
 
     def runs(self) -> Iterator[TextRun]:
         """The cells so far as a row."""
@@ -162,6 +163,9 @@ class _YamlReader:
         self._anchors: dict[str, str] = {}
 
     def start(self, is_mapping: bool) -> None:
+        """Open a mapping or list; raises ValueError below 100 others."""
+        if len(self._open) > _DEEPEST:
+            raise ValueError("its values are nested too deeply")
         outer = self._open[-1]
         keys = self._keys(outer)
         row = outer.row

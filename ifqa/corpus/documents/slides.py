@@ -17,8 +17,8 @@ from ifqa.corpus.documents.blocks import (
 )
 from ifqa.corpus.documents.charts import chart_runs
 from ifqa.corpus.documents.chunking import ENDED
-from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
-from ifqa.corpus.documents.drawings import drawing_text, is_bold
+from ifqa.corpus.documents.decoding import HIDDEN, TextRun, Unread, UnreadableFile
+from ifqa.corpus.documents.drawings import count_struck, drawing_text, is_bold
 from ifqa.corpus.documents.list_numbers import format_number, parse_count
 from ifqa.corpus.documents.office import (
     CHART,
@@ -62,7 +62,7 @@ def read_pptx(content: bytes) -> Iterator[TextRun | Unread]:
     """The slides of a PowerPoint presentation that are shown, each with its title as the heading,
     and with its tables, charts, diagrams and notes.
 
-    Hidden slides are told as unread.
+    Hidden slides and struck text are told as unread.
     """
     package = Package(Archive(content), _USUAL)
     targets = package.relations(package.main)
@@ -78,6 +78,8 @@ def read_pptx(content: bytes) -> Iterator[TextRun | Unread]:
             continue
         reader = _SlideReader(package, targets[key].name, number)
         yield from with_title(reader.runs(tree), number)
+        if struck := count_struck(tree):
+            yield Unread(HIDDEN, struck)
 
 
 def with_title(runs: Iterable[TextRun], number: int) -> Iterator[TextRun]:

@@ -13,6 +13,7 @@ from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from ifqa.corpus.documents.archive import BROKEN, Archive
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
@@ -35,6 +36,7 @@ _ELEMENT = re.compile(
 )
 _ATTRIBUTE = re.compile(rb"\b(\w+)=[\"']([^\"']*)[\"']")
 _RANGE = re.compile(rb"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
 _Merge = tuple[int, int, int, int]  # first and last row, first and last column, from 1
 
 
@@ -63,7 +65,8 @@ def read_xlsx(content: bytes, columns: Sequence[str]) -> Iterator[TextRun | Unre
         raise UnreadableFile(f"no workbook of Excel (there is no {_WORKBOOK} in it)")
     try:
         layouts = _read_layouts(archive)
-        book = load_workbook(BytesIO(content), read_only=True, data_only=True, keep_links=False)
+        usual = _loosen_names(archive, content)
+        book = load_workbook(BytesIO(usual), read_only=True, data_only=True, keep_links=False)
         for sheet in book.worksheets:
             if sheet.sheet_state != "visible":
                 yield Unread("hidden sheet")
@@ -76,6 +79,24 @@ def read_xlsx(content: bytes, columns: Sequence[str]) -> Iterator[TextRun | Unre
             yield from _sheet_runs(sheet.title, _without_columns(rows, layout), columns)
     except (*BROKEN, AttributeError, IndexError, KeyError, ParseError, TypeError) as error:
         raise UnreadableFile(f"no workbook of Excel ({error})") from error
+
+
+def _loosen_names(archive: Archive, content: bytes) -> bytes:
+    """A workbook with the usual names of elements in place of ISO's strict ones.
+
+    openpyxl does not know the latter.
+    """
+    if not _STRICT.search(archive.read(_WORKBOOK)):
+        return content
+    packed = BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as target:
+        for name in sorted(archive.names):
+            if name.endswith((".xml", ".rels")):
+                part = archive.read(name)
+                target.writestr(
+                    name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/\2", part)
+                )
+    return packed.getvalue()
 
 
 def _told(layout: _Layout) -> Iterator[Unread]:

@@ -7,15 +7,10 @@ out.
 
 from collections.abc import Mapping
 
+from ifqa.corpus.documents.symbol_font import symbol_text
+
 _PRIVATE = range(0xF020, 0xF100)
 _BULLET = "•"
-#: Of the font Symbol, from "!" (0x21) to 0x7E, and from 0xA1 to 0xFE; a blank is left out.
-_SYMBOL_LOW = (
-    "!∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_ αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
-)
-_SYMBOL_HIGH = (
-    "ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…  ↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑           〉∫"
-)
 _WINGDINGS = {
     0x2A: "✉",
     0x28: "☎",
@@ -67,14 +62,8 @@ _WINGDINGS_3 = {0x66: "←", 0x67: "→", 0x68: "↑", 0x69: "↓", 0x7D: "▶"}
 _WEBDINGS = {0x61: "✓", 0x63: "☐", 0x67: "■", 0x72: "✗", 0x3D: "●"}
 
 
-def _symbol_table() -> dict[int, str]:
-    low = enumerate(_SYMBOL_LOW, start=0x21)
-    high = enumerate(_SYMBOL_HIGH, start=0xA1)
-    return {code: character for code, character in [*low, *high] if character != " "}
-
-
 _TABLES = {
-    "symbol": _symbol_table(),
+    "symbol": {code: symbol_text(bytes([code])) for code in range(0x21, 0x100)},
     "wingdings": _WINGDINGS,
     "wingdings 2": _WINGDINGS_2,
     "wingdings 3": _WINGDINGS_3,

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from email import message_from_bytes
 from xml.etree.ElementTree import Element
 
 from ifqa.corpus.documents.archive import Archive
@@ -18,15 +17,15 @@ from ifqa.corpus.documents.blocks import (
 )
 from ifqa.corpus.documents.charts import chart_runs
 from ifqa.corpus.documents.decoding import (
+    HIDDEN,
     TextRun,
     Unread,
     UnreadableFile,
-    decode_as,
     decode_text,
 )
 from ifqa.corpus.documents.drawings import drawing_text
 from ifqa.corpus.documents.equations import equation_text
-from ifqa.corpus.documents.html import html_runs, read_html
+from ifqa.corpus.documents.html import read_html
 from ifqa.corpus.documents.list_numbers import parse_count
 from ifqa.corpus.documents.marks import ruby, shifted
 from ifqa.corpus.documents.office import (
@@ -40,8 +39,10 @@ from ifqa.corpus.documents.office import (
     children,
     is_on,
 )
+from ifqa.corpus.documents.rtf import is_rtf, read_rtf
 from ifqa.corpus.documents.symbols import plain_symbols, symbol
 from ifqa.corpus.documents.text_files import read_text
+from ifqa.corpus.documents.web_archive import is_web_archive, read_web_archive
 from ifqa.corpus.documents.word_numbering import Numbering
 from ifqa.corpus.documents.word_styles import (
     PLAIN,
@@ -114,7 +115,7 @@ def read_docx(content: bytes) -> Iterator[TextRun | Unread]:
     """The paragraphs and table rows of a Word document, without deleted, moved and hidden text.
 
     Notes follow the paragraph that refers to them. Running heads are read only if there is no other
-    text. Hidden rows, comments, running heads and parts in other formats are told as unread.
+    text. What is left out, also comments and parts in formats of others, is told as unread.
     """
     return _read_archive(Archive(content), 0)
 
@@ -234,7 +235,9 @@ class _Reader:
                 self._begin()
                 if _is_hidden(child):
                     self.unread["hidden row"] += 1
-                elif not _is_deleted(child):
+                elif _is_deleted(child):
+                    self.unread[HIDDEN] += 1
+                else:
                     yield self._read_row(child)
                 self._open -= 1
             elif not _is_left_out(child):
@@ -313,6 +316,8 @@ class _Reader:
                 self._read_run(child, line)
             elif child.tag in _EQUATIONS:
                 line.add(equation_text(child))
+            elif child.tag in _GONE:
+                self.unread[HIDDEN] += 1
             elif not _is_left_out(child):
                 self._read_inline(child, line)
 
@@ -325,8 +330,12 @@ class _Reader:
         for piece in children(run):
             if piece.tag == f"{WORD}fldChar":
                 _change_field(piece, line)
-            elif look.is_read and not line.codes and piece.tag not in _PROPERTIES:
+            elif piece.tag in _PROPERTIES or line.codes:
+                continue
+            elif look.is_read:
                 self._read_piece(piece, line, look)
+            else:
+                self.unread[HIDDEN] += bool((piece.text or "").strip())
 
     def _read_piece(self, piece: Element, line: _Line, look: Look) -> None:
         if piece.tag == f"{WORD}t":
@@ -423,27 +432,12 @@ def _chunk_runs(content: bytes, outer: Archive, depth: int) -> Iterable[TextRun 
     """The runs of a part in another format: a Word document, a web page or plain text."""
     if content.startswith(b"PK"):
         return _read_archive(Archive(content, outer), depth) if depth <= _DEEPEST_CHUNK else []
-    start = content[:2_000].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start.startswith(b"{\\rtf"):
-        return []
-    if start[:5].upper().startswith(b"MIME-") or b"\nMIME-Version:" in start:
-        return _archived_page_runs(content)
-    return read_html(content) if start.startswith(b"<") else read_text(decode_text(content))
-
-
-def _archived_page_runs(content: bytes) -> Iterable[TextRun]:
-    """The runs of a web page in a MIME archive (.mht)."""
-    try:
-        parts = list(message_from_bytes(content).walk())
-    except RecursionError as error:
-        raise UnreadableFile("the parts of a page in it are nested too deeply") from error
-    for part in parts:
-        if part.get_content_type() == "text/html":
-            body = part.get_payload(decode=True)
-            page = body if isinstance(body, bytes) else b""
-            charset = str(part.get_content_charset() or "")
-            return html_runs(decode_as(page, charset) or decode_text(page))
-    return []
+    if is_rtf(content):
+        return read_rtf(content)
+    if is_web_archive(content):
+        return read_web_archive(content)
+    is_page = content.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    return read_html(content) if is_page else read_text(decode_text(content))
 
 
 def _is_left_out(element: Element) -> bool:

@@ -35,8 +35,19 @@ _TABLE = 0xD608  # the edges of a row's cells: its size has two bytes
 _TABS = 0xC615
 _ELSEWHERE = (0x6645, 0x6646)  # the properties are in the stream Data
 #: Numbers of tables, by their order in the file's header.
-STYLES, NOTES, NOTE_TEXTS, CHARACTERS, PARAGRAPHS, FONTS, PIECES = 1, 2, 3, 12, 13, 15, 33
-SHAPES, ENDNOTES, ENDNOTE_TEXTS, BOX_TEXTS, LISTS, LIST_USES = 40, 46, 47, 56, 73, 74
+STYLES = 1
+NOTES = 2
+NOTE_TEXTS = 3
+CHARACTERS = 12
+PARAGRAPHS = 13
+FONTS = 15
+PIECES = 33
+SHAPES = 40
+ENDNOTES = 46
+ENDNOTE_TEXTS = 47
+BOX_TEXTS = 56
+LISTS = 73
+LIST_USES = 74
 _Read = Callable[[bytes, int], Properties]
 _DAMAGED = "not a complete Word document: its tables are damaged"
 

@@ -133,10 +133,10 @@ def other(*names):
 
 
 def test_files_that_no_reader_takes_are_counted_by_the_way_to_read_them():
-    files = other("a.docm", "b.docm", "c/D.WPS", "e.xyz", "f.xyz", "g.so", "h", "i.xlsm")
+    files = other("a.pages", "b.pages", "c/D.WPS", "e.xyz", "f.xyz", "g.so", "h", "i.numbers")
     assert list(describe_left_out(files, "mine")) == [
-        "left out: 2 .docm, 1 .wps: save as .docx: soffice --headless --convert-to docx FILE",
-        "left out: 1 .xlsm: save as .xlsx: soffice --headless --convert-to xlsx FILE",
+        "left out: 2 .pages, 1 .wps: save as .docx: soffice --headless --convert-to docx FILE",
+        "left out: 1 .numbers: save as .xlsx: soffice --headless --convert-to xlsx FILE",
         "left out: 2 .xyz, 1 .so, 1 without a usual ending: not read as documents",
     ]
 
@@ -291,7 +291,8 @@ def test_bad_articles_are_reported_apart_from_documents_left_out(docs, capsys):
     stages.build_passages(replace(notes, sources=(source, *notes.sources)))
     message = capsys.readouterr().err
     assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in message
-    assert "left out: 1 hidden, 2 linked\n" in message
+    assert "left out: 1 hidden" in message
+    assert "left out: 2 linked" in message
     assert "left out: empty.txt: empty\n" in message
     assert "a b" not in message
 
@@ -396,7 +397,9 @@ def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
         if file["kind"] == "ifqa"
     }
     assert ours == {
+        "indexes/mine.toml",
         "indexes/mine/passages",
+        "notes/another/indexes/mine.toml",
         "notes/another/indexes/mine/passages",
         "experiments/RESULTS.md",
     }

@@ -4,7 +4,7 @@ import pytest
 from mixed_documents import archive, runs
 from office_documents import OPEN_NAMES, open_document
 
-from ifqa.corpus.documents.decoding import Unread, UnreadableFile
+from ifqa.corpus.documents.decoding import HIDDEN, Unread, UnreadableFile
 from ifqa.corpus.documents.readers import READERS
 
 MATH = "http://www.w3.org/1998/Math/MathML"
@@ -216,6 +216,11 @@ def test_a_hidden_section_is_told():
     assert unread(".odt", content) == [Unread("hidden section")]
 
 
+def test_struck_text_is_told():
+    content = open_document(paragraph(span("x")), look('style:text-line-through-style="solid"'))
+    assert unread(".odt", content) == [Unread(HIDDEN)]
+
+
 def test_a_hidden_paragraph_is_left_out():
     hidden = paragraph('<text:hidden-paragraph text:is-hidden="true"/>Draft')
     assert texts(hidden + paragraph("Kept")) == ["Kept"]
@@ -239,7 +244,7 @@ def test_a_formula_is_written_as_text():
     math = f'<math xmlns="{MATH}"><msup><mi>x</mi><mn>2</mn></msup><mo>+</mo><msqrt><mi>y</mi></msqrt></math>'
     frame = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>'
     more = {"Object 1/content.xml": math}
-    assert texts(paragraph(f"Add {frame} up"), more=more) == ["Add x^2+sqrt(y) up"]
+    assert texts(paragraph(f"Add {frame} up"), more=more) == ["Add x^2 + √(y) up"]
 
 
 def test_a_chart_is_read_as_a_table():

@@ -38,6 +38,7 @@ def sentences(suffix, content):
             "steps:\n- Do this thing first, then that.\n- Do that thing next.\n",
             ["steps: Do this thing first, then that.", "steps: Do that thing next."],
         ),
+        (".yaml", "- a: |\n    one\n    two\n  b: 2\n", ["a: one two; b: 2."]),
         (".yaml", "a: &x hi\nb: *x\nc: &y {d: 1}\ne: *y\n", ["a: hi.", "b: hi.", "c › d: 1.", "e: *y."]),
         (".yaml", "a: !Ref x\n---\nb: null\nc: ~\nd: 2\n", ["a: x.", "d: 2."]),
         (".yaml", "# The port of the server.\na: |\n  # not a comment this is\n", ["The port of the server.", "a: # not a comment this is."]),

@@ -4,7 +4,7 @@ import pytest
 from mixed_documents import runs
 from office_documents import OFFICE_NAMES, chart_part, presentation, shape
 
-from ifqa.corpus.documents.decoding import Unread
+from ifqa.corpus.documents.decoding import HIDDEN, Unread
 from ifqa.corpus.documents.readers import READERS
 
 TITLE = shape("Rye", kind="title")
@@ -108,6 +108,12 @@ def test_struck_text_is_left_out():
         '<a:p><a:r><a:rPr strike="sngStrike"/><a:t>40</a:t></a:r><a:r><a:t>55</a:t></a:r></a:p>'
     )
     assert texts(TITLE + shape(struck))[1] == "55."
+
+
+def test_struck_text_is_told():
+    struck = '<a:p><a:r><a:rPr strike="dblStrike"/><a:t>40</a:t></a:r></a:p>'
+    parts = list(READERS[".pptx"][1](presentation(TITLE + shape(struck)), ()))
+    assert parts[-1] == Unread(HIDDEN)
 
 
 def test_a_chart_is_read_as_a_table():

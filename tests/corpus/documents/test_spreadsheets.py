@@ -4,6 +4,7 @@ Broken and hostile ones.
 """
 
 import io
+import re
 import time
 import zipfile
 from datetime import date, timedelta
@@ -243,3 +244,20 @@ def test_a_sheet_of_opendocument_is_read():
 def test_a_broken_older_workbook_is_refused(suffix):
     with pytest.raises(UnreadableFile, match=r"no workbook that can be read|not a complete zip"):
         runs(suffix, b"PK\x03\x04 broken" if suffix != ".xls" else b"\xd0\xcf\x11\xe0 broken")
+
+
+def test_a_strict_workbook_is_read_as_a_usual_one():
+    usual = saved(sheet_of_towns())
+    with zipfile.ZipFile(io.BytesIO(usual)) as packed:
+        files = {name: packed.read(name).decode() for name in packed.namelist()}
+    strict = {
+        name: re.sub(
+            r"http://schemas\.openxmlformats\.org/(\w+)/2006/(main|relationships)\b",
+            r"http://purl.oclc.org/ooxml/\1/\2",
+            part,
+        )
+        for name, part in files.items()
+        if name.endswith((".xml", ".rels"))
+    }
+    assert strict["xl/workbook.xml"] != files["xl/workbook.xml"]
+    assert runs(".xlsx", archive(strict)) == runs(".xlsx", usual)

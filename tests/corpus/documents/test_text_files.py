@@ -108,6 +108,10 @@ def test_a_heading_between_items_ends_a_list():
             ".. table:: Prices\n\n   ====  ====\n   Item  Cost\n   ====  ====\n   Lamp  30\n   ====  ====\n",
             ["Prices", "Item: Lamp; Cost: 30."],
         ),
+        (
+            "====  =====\nItem  Mass\n====  =====\nA     10\\ :sup:`24`\nB     [1]_\n====  =====",
+            ["Item: A; Mass: 10^24.", "Item: B; Mass: [1]."],
+        ),
         ("* Ann\n* Bo\n  Carr\n\n- Cy", ["Ann.", "Bo Carr.", "Cy."]),
         ("#. One\n#. Two\n\n3. Three\n#. Four", ["1. One.", "2. Two.", "3. Three.", "4. Four."]),
         ("(a) One\n(b) Two\n\nI. Three\n#. Four", ["(a) One.", "(b) Two.", "I. Three.", "II. Four."]),

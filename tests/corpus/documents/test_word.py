@@ -19,7 +19,7 @@ from office_documents import (
 )
 
 from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import Unread, UnreadableFile
+from ifqa.corpus.documents.decoding import HIDDEN, Unread, UnreadableFile
 from ifqa.corpus.documents.readers import READERS
 
 BOLD = "<w:b/>"
@@ -149,6 +149,23 @@ def test_deleted_or_moved_text_is_left_out(change):
     assert texts(body) == ["55"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        paragraph(run("x", "<w:vanish/>")),
+        f"<w:p><w:del>{run('x')}</w:del></w:p>",
+        table(row("a"), row("x", properties="<w:del/>")),
+    ],
+)
+def test_hidden_or_deleted_text_is_told(body):
+    assert unread(word_document(paragraph("Kept.") + body)) == [Unread(HIDDEN)]
+
+
+def test_a_comment_is_told():
+    content = word_document(paragraph("Kept."), comments=f"<w:comment>{paragraph('x')}</w:comment>")
+    assert unread(content) == [Unread("comment")]
+
+
 def test_a_deleted_row_is_left_out():
     rows = row("a", "1"), row("b", "2", properties="<w:del/>"), row("c", "3")
     assert texts(table(*rows)) == ["a: 1.", "c: 3."]
@@ -246,7 +263,7 @@ def test_symbols_are_read_where_unicode_has_them(font, code, shown):
         ),
         (
             '<m:rad><m:radPr><m:degHide m:val="1"/></m:radPr><m:deg/><m:e><m:r><m:t>x</m:t></m:r></m:e></m:rad>',
-            "sqrt(x)",
+            "√(x)",
         ),
     ],
 )
@@ -428,6 +445,7 @@ def test_a_strict_file_is_read():
         ("a.html", "<html><body><p>Other text.</p></body></html>"),
         ("a.txt", "Other text."),
         ("a.mht", "MIME-Version: 1.0\nContent-Type: text/html\n\n<p>Other text.</p>"),
+        ("a.rtf", r"{\rtf1 Other text.\par}"),
         ("a.docx", word_document(paragraph("Other text."))),
     ],
 )
@@ -448,7 +466,7 @@ def test_a_document_within_itself_ends():
 
 def test_a_part_that_cannot_be_read_is_told():
     body = paragraph("Before.") + '<w:altChunk r:id="c"/>'
-    content = word_document(body, [("c", "aFChunk", "a.rtf")], {"word/a.rtf": "{\\rtf1 x}"})
+    content = word_document(body, [("c", "aFChunk", "a.bin")], {"word/a.bin": b"\x00\x01"})
     assert unread(content) == [Unread("part in another format")]
 
 
@@ -499,7 +517,8 @@ def test_elements_as_deep_as_allowed_are_read(opening, closing):
 
 
 def test_equations_as_deep_as_allowed_are_read():
-    opening, closing = "<m:sSup><m:e>" * 120, "</m:e></m:sSup>" * 120
+    opening = "<m:sSup><m:e>" * 120
+    closing = "</m:e></m:sSup>" * 120
     formula = f"<m:oMath>{opening}<m:r><m:t>x</m:t></m:r>{closing}</m:oMath>"
     assert texts(f"<w:p>{formula}</w:p>") == ["x"]
 
