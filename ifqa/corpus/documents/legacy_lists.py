@@ -5,13 +5,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import error, unpack_from
 
+from ifqa.corpus.documents.list_numbers import format_number
+
 _LEVELS = 9
 _BULLET, _NONE = 23, 255
-_ROMAN = (
-    *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l")),
-    *((40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
-)
-_LARGEST = 4_000  # of a Roman number, and letters of one
+#: Numbers of formats -> their names in later versions of Word; others are written in digits.
+_STYLES = {
+    1: "upperRoman",
+    2: "lowerRoman",
+    3: "upperLetter",
+    4: "lowerLetter",
+    5: "ordinal",
+    6: "cardinalText",
+    7: "ordinalText",
+    9: "chicago",
+    11: "japaneseCounting",
+    22: "decimalZero",
+    26: "decimalEnclosedFullstop",
+    27: "decimalEnclosedParen",
+    57: "numberInDash",
+    58: "russianLower",
+    59: "russianUpper",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +78,9 @@ def _write_label(levels: Sequence[_Level], level: int, counts: Sequence[int]) ->
         if place >= _LEVELS:
             parts.append(char)
         elif place <= level and levels[place].kind != _NONE:
-            parts.append(write_number(counts[place], 0 if own.is_legal else levels[place].kind))
+            style = "decimal" if own.is_legal else _STYLES.get(levels[place].kind, "decimal")
+            parts.append(format_number(counts[place], style))
     return "".join(parts).strip()
-
-
-def write_number(number: int, kind: int) -> str:
-    """A number as a list shows it: 0 for digits, 1 and 2 Roman, 3 and 4 letters, 22 for "01"."""
-    if kind in (1, 2) and 0 < number < _LARGEST:
-        roman = _write_roman(number)
-        return roman.upper() if kind == 1 else roman
-    if kind in (3, 4) and 0 < number < _LARGEST:
-        letter = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-        return letter.upper() if kind == 3 else letter
-    return f"{number:02}" if kind == 22 else str(number)
-
-
-def _write_roman(number: int) -> str:
-    parts = list[str]()
-    for value, letters in _ROMAN:
-        parts.append(letters * (number // value))
-        number %= value
-    return "".join(parts)
 
 
 def _read_levels(table: bytes) -> dict[int, Sequence[_Level]]:

@@ -21,7 +21,7 @@ from ifqa.corpus.documents.decoding import (
 from ifqa.corpus.documents.legacy_lists import Lists
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.rtf import is_rtf, read_rtf
-from ifqa.corpus.documents.symbol_font import symbol_text
+from ifqa.corpus.documents.symbols import is_symbol_font, plain_symbols, symbol
 from ifqa.corpus.documents.web_archive import is_web_archive, read_web_archive
 from ifqa.corpus.documents.word_binary import (
     Properties,
@@ -121,13 +121,13 @@ class _Document:
         self._styles = _read_styles(file)
         self._lists = Lists(file.table(binary.LISTS), file.table(binary.LIST_USES))
         self._notes = _find_notes(file)
-        symbol_fonts = _symbol_fonts(file.table(binary.FONTS))
+        fonts = _read_fonts(file.table(binary.FONTS))
         self._hidden = bytearray(len(file.text))  # the bits of each character; 0 if it is read
         self._marks = list[tuple[int, int, "_Mark"]]()
         self._hide_by_styles()
         for start, end, properties in file.positions_of(file.character_runs()):
             self._hide(start, end, properties)
-            if mark := _Mark.of(properties, symbol_fonts):
+            if mark := _Mark.of(properties, fonts):
                 self._marks.append((start, end, mark))
         for start, end in _find_instructions(file.text):
             self._change_bits(start, end, _INSTRUCTION, on=True)
@@ -326,31 +326,34 @@ class _Mark:
     """How characters are shown."""
 
     script: int  # above 0 for a superscript, below 0 for a subscript
-    sign: str  # that is shown instead of the character; empty for none
-    is_symbol: bool  # whether they are in the font Symbol
+    sign: str | None  # that is shown instead of the character
+    font: str  # of symbols that they are in; empty for another
 
     @classmethod
-    def of(cls, properties: Properties, symbol_fonts: Sequence[int]) -> "_Mark | None":
+    def of(cls, properties: Properties, fonts: Sequence[str]) -> "_Mark | None":
         """None for plain characters."""
         script = {1: 1, 2: -1}.get(int.from_bytes(properties.get(_SCRIPT, b""), "little"), 0)
         script = script or int.from_bytes(properties.get(_SHIFT, b""), "little", signed=True)
-        fonts = [int.from_bytes(properties.get(number, b"\xff\xff"), "little") for number in _FONTS]
-        sign = ""
+        names = [_font_name(properties[number], fonts) for number in _FONTS if number in properties]
+        font = next(filter(is_symbol_font, names), "")
+        sign = None
         if len(properties.get(_SYMBOL, b"")) == 4:
-            font, code = unpack_from("<HH", properties[_SYMBOL])
-            sign = symbol_text(bytes([code & 0xFF])) if font in symbol_fonts else " "
-        is_symbol = any(font in symbol_fonts for font in fonts)
-        return cls(script, sign, is_symbol) if script or sign or is_symbol else None
+            name = _font_name(properties[_SYMBOL][:2], fonts)
+            sign = symbol(properties[_SYMBOL][:1:-1].hex(), name)
+        return cls(script, sign, font) if script or sign is not None or font else None
 
     def write(self, text: str) -> str:
-        if self.sign:
+        if self.sign is not None:
             text = self.sign * len(text)
-        elif self.is_symbol:
-            text = _SIGN.sub(lambda match: symbol_text(bytes([ord(match[0]) & 0xFF])), text)
-        text = _write_plain(text)
+        text = _write_plain(_SIGN.sub(lambda match: plain_symbols(match[0], self.font), text))
         if not self.script or not text.strip():
             return text
         return raised(text) if self.script > 0 else lowered(text)
+
+
+def _font_name(number: bytes, fonts: Sequence[str]) -> str:
+    index = int.from_bytes(number, "little")
+    return fonts[index] if index < len(fonts) else ""
 
 
 def _write_plain(text: str) -> str:
@@ -415,19 +418,18 @@ def _place_texts(
             before = end
 
 
-def _symbol_fonts(table: bytes) -> list[int]:
-    """The numbers of the fonts that are Symbol."""
-    numbers = list[int]()
+def _read_fonts(table: bytes) -> list[str]:
+    """The names of the fonts, by their numbers."""
+    names = list[str]()
     at = 4
-    for number in range(unpack_from("<H", table)[0] if len(table) >= 4 else 0):
+    for _ in range(unpack_from("<H", table)[0] if len(table) >= 4 else 0):
         if at >= len(table):
             break
         size = table[at] + 1
         name = table[at + 40 : at + size].decode("utf-16-le", "ignore")
-        if name.startswith("Symbol"):
-            numbers.append(number)
+        names.append(name.partition("\0")[0])
         at += size
-    return numbers
+    return names
 
 
 def _read_styles(file: WordFile) -> Mapping[int, _Style]:

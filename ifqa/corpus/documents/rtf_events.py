@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ifqa.corpus.documents.decoding import UnreadableFile
-from ifqa.corpus.documents.symbol_font import symbol_text
+from ifqa.corpus.documents.symbols import is_symbol_font, plain_symbols
 
 STORIES = frozenset(("footnote", "shptxt", "dptxbxtext"))  # text apart from its paragraph
 LABELS = frozenset(("listtext", "pntext"))  # the number or bullet of an item
@@ -230,7 +230,8 @@ class Parser:
     def _decode(self, content: bytes) -> str:
         font = self._fonts.get(self._format.font, _Font())
         if font.charset == _SYMBOL_CHARSET:
-            return symbol_text(content) if font.name.strip().startswith("Symbol") else ""
+            name = font.name.strip().rstrip(";")
+            return plain_symbols(content.decode("latin-1"), name) if is_symbol_font(name) else ""
         return decode_page(content, font.page or self._page)
 
     def _take_symbol(self, symbol: bytes) -> Iterator[Event]:

@@ -82,6 +82,11 @@ def _translation(table: Mapping[int, str]) -> dict[int, str]:
 _TRANSLATIONS = {name: _translation(table) for name, table in _TABLES.items()}
 
 
+def is_symbol_font(font: str) -> bool:
+    """Whether the characters of a font by this name can be read."""
+    return font.lower() in _TRANSLATIONS
+
+
 def plain_symbols(text: str, font: str) -> str:
     """The text of a run in a font, if it is one of symbols in Unicode, else unchanged."""
     translation = _TRANSLATIONS.get(font.lower()) if font else None

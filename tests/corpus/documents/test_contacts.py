@@ -1,6 +1,8 @@
 """Files of contacts: each card as a row."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mixed_documents import runs
 
 CARD = "BEGIN:VCARD\r\nVERSION:3.0\r\n{}\r\nEND:VCARD\r\n"
@@ -29,3 +31,8 @@ def test_each_card_is_a_row():
 )
 def test_fields_are_decoded(fields, shown):
     assert [text for _, _, text in runs(".vcf", CARD.format(fields))] == [shown]
+
+
+@given(content=st.text("BEGINDFNTL:;=\\\r\n vcard", max_size=200))
+def test_any_text_is_read(content):
+    assert all(place > 0 for place, _, _ in runs(".vcf", f"BEGIN:VCARD\n{content}\nEND:VCARD"))

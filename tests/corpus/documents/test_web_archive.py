@@ -1,10 +1,13 @@
 """Web pages that a browser saved as one file."""
 
+from contextlib import suppress
 from email.mime.image import MIMEImage
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mixed_documents import runs
 
 from ifqa.corpus.documents.decoding import UnreadableFile
@@ -30,3 +33,11 @@ def test_the_page_is_read_without_its_parts(suffix, charset):
 def test_an_archive_without_a_page_is_unreadable():
     with pytest.raises(UnreadableFile, match="no page"):
         list(READERS[".mht"][1](b"Subject: x\n\nText", ()))
+
+
+@given(
+    content=st.binary(max_size=200) | st.text("-=;:\n bContent-Type", max_size=200).map(str.encode)
+)
+def test_any_bytes_are_read_or_unreadable(content):
+    with suppress(UnreadableFile):
+        assert all(place > 0 for place, _, _ in runs(".mht", content))
