@@ -154,8 +154,9 @@ def _begins_table(cells: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
 
 def _locate_header(cells: Sequence[Sequence[str]], declared: int | None) -> tuple[int, int]:
     """The index of the first row of the header, and the number of its rows."""
-    if declared is not None:
-        return 0, min(declared, len(cells))
+    # Some programs mark all rows as a header that is repeated on each page
+    if declared is not None and (declared < len(cells) or declared == 0):
+        return 0, declared
     start = _find_table(cells)
     return start, find_header(cells[start:])
 

@@ -4,14 +4,21 @@ Broken and hostile files are unreadable with a reason.
 """
 
 import zipfile
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, archive, docx, epub, pdf, runs
 
 from ifqa.corpus.documents import archive as archives
+from ifqa.corpus.documents import mail, markdown_files, readers, worker
 from ifqa.corpus.documents import pdf as pdf_reader
-from ifqa.corpus.documents import readers
-from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.decoding import UnreadableFile, decode_text
+from ifqa.corpus.documents.html import html_runs
+from ifqa.corpus.documents.readers import READERS
+from ifqa.corpus.documents.source import Documents
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -345,6 +352,68 @@ def test_the_unpacked_size_of_an_archive_is_bounded(limit, parts, monkeypatch):
     files = {f"word/{part}.xml": text + " " * 200 * (2 - len(parts)) for part in parts}
     with pytest.raises(UnreadableFile, match=r"in it unpacks to more than (1,000|100) bytes"):
         runs(".docx", archive(files))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("utf-8-sig", "naïve"),
+        ("utf-16", "naïve"),
+        ("cp1252", "Hélène a dit que c’est fini, et voilà."),
+        (
+            "cp1251",
+            "Договор аренды. Арендатор обязан вносить плату до пятого числа каждого месяца.",
+        ),
+    ],
+)
+def test_encodings_are_detected(encoding, text):
+    assert decode_text(text.encode(encoding)) == text
+    text = "Größe, Maß, Öl, Übung, Äther, süß. " * 5
+    # One damaged character changes no others
+    assert decode_text(text.encode() + b"\xff") == f"{text}\ufffd"
+
+
+@pytest.mark.parametrize("declared", ["utf-16-le", "cp037", "no-such"])
+def test_a_wrong_declared_encoding_is_ignored(declared):
+    page = f"<meta charset={declared}><p>Шлюз закрывает Том Феррис, ключ у него дома.</p>"
+    page += " " * (len(page) % 2)
+    assert texts(".html", page.encode("cp1251")) == "Шлюз закрывает Том Феррис, ключ у него дома."
+
+
+@pytest.mark.parametrize("suffix", sorted(READERS))
+@given(
+    content=st.binary(max_size=200)
+    | st.text("<>&#*_-=|`[]()!\n ab\"',{}:.\u2028\x1b", max_size=200).map(str.encode)
+)
+def test_any_bytes_are_read_or_unreadable(suffix, content):
+    with suppress(UnreadableFile):
+        assert all(place > 0 and "\x1b" not in text for place, _, text in runs(suffix, content))
+
+
+@pytest.mark.parametrize("part", ["<!--", "<a ", "<", "<nav>", "</", "<script>", "<h1>", "&"])
+def test_hostile_html_takes_time_linear_in_its_length(part):
+    html_runs(part * 100_000)  # quadratic time would be minutes
+
+
+def test_the_docs_state_the_limits():
+    table = Path(__file__).parents[3].joinpath("docs/own-documents.md").read_text(encoding="utf-8")
+    limits = {
+        "bytes of a file": (
+            f"{Documents.Settings.model_fields['max_mb'].default:g} MB "
+            "(`--max-mb`, or `max_mb` in the corpus file)"
+        ),
+        "seconds to read a file": f"{worker.SECONDS:g}",
+        "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
+        (
+            "one part of a document of Word, PowerPoint or OpenDocument, or of an `.epub`, unpacked"
+        ): f"{archives.LARGEST_PART / 1e6:.1f} MB",
+        "all unpacked parts, also of an `.xlsx`": f"{archives.LARGEST / 1e6:.0f} MB",
+        "text of a PDF": f"{pdf_reader.LARGEST_TEXT / 1e6:.0f} million characters",
+        "attached documents of a mail or mailbox that are read": f"{mail.MOST_ATTACHED:,}",
+        "messages within one another": f"{mail.DEEPEST}",
+        "depth of lists and quotations in Markdown": f"{markdown_files.DEEPEST}",
+    }
+    assert all(f"| {limit} | {amount} |" in table for limit, amount in limits.items())
 
 
 def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):

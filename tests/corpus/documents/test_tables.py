@@ -202,3 +202,7 @@ def test_no_cell_is_lost_but_those_of_headers(cells):
 @given(st.lists(st.lists(st.sampled_from(["", "a", "b", "1"]), max_size=4), max_size=6))
 def test_a_header_leaves_a_row(cells):
     assert find_header([row for row in cells if any(row)]) < max(len(cells), 1)
+
+
+def test_a_table_of_nothing_but_a_declared_header_is_not_lost():
+    assert texts("Item,Price\nLamp,30\nChair,99", header=3)[0] == "Item: Lamp; Price: 30."
