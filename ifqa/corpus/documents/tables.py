@@ -173,7 +173,31 @@ def _find_table(cells: Sequence[Sequence[str]]) -> int:
         if not is_narrow:
             break
         start += 1
-    return start
+    return max(start, _find_names(cells))
+
+
+def _find_names(cells: Sequence[Sequence[str]]) -> int:
+    """The index of the row of names above the first row with numbers in most columns of numbers.
+
+    Above it may be notes in several cells. 0 if numbers do not tell.
+    """
+    width = max(map(len, cells))
+    columns = [[row[n].strip() if n < len(row) else "" for row in cells] for n in range(width)]
+    kinds = [list(map(cell_kind, column)) for column in columns]
+    of_numbers = [
+        column
+        for column in kinds
+        if 2 * column.count("number") >= len(column) - column.count("empty") > 0
+    ]
+    counts = [sum(column[n] == "number" for column in of_numbers) for n in range(len(cells))]
+    first = next((n for n, count in enumerate(counts) if 2 * count > len(of_numbers)), 0)
+    if not 1 < first <= _LONGEST_PREAMBLE or any(counts[:first]):
+        return 0
+    names = first - 1
+    while names and _count_cells(cells[names]) == 1:  # a title of rows
+        names -= 1
+    has_groups = names > 0 and _groups_columns(cells[names - 1 :])
+    return names - 1 if has_groups else names
 
 
 def _is_index_header(row: Sequence[str], common: int) -> bool:

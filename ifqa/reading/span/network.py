@@ -81,10 +81,13 @@ class EncodedPair:
         )
 
     def is_whole(self, first: int, last: int) -> bool:
-        """Whether tokens `first` to `last`, inclusive, are whole words and amounts."""
+        """Whether tokens `first` to `last`, inclusive, are whole words and amounts of one line.
+
+        A line break parts the rows of a table and the items of a list.
+        """
         start = self.offsets[first - self.start][0]
         end = self.offsets[last - self.start][1]
-        return is_whole(self.text, start, end)
+        return "\n" not in self.text[start:end] and is_whole(self.text, start, end)
 
 
 def encode_pair(folder: Path, question: str, text: str, as_written: bool = False) -> EncodedPair:

@@ -206,3 +206,13 @@ def test_a_header_leaves_a_row(cells):
 
 def test_a_table_of_nothing_but_a_declared_header_is_not_lost():
     assert texts("Item,Price\nLamp,30\nChair,99", header=3)[0] == "Item: Lamp; Price: 30."
+
+
+def test_notes_in_several_cells_above_a_header_are_text():
+    notes = "I like,to write,notes\nat the,top,of sheets"
+    table = "Name,Age,Born\nTom,69,1947\nNora,60,1956\nIda,90,1926"
+    assert texts(f"{notes}\n{table}")[:3] == [
+        "I like; to write; notes.",
+        "at the; top; of sheets.",
+        "Name: Tom; Age: 69; Born: 1947.",
+    ]
