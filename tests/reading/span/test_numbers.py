@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.models.places import minilm_folder
 from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.numbers import counted_kind, find_numbers, is_boundary, is_whole
 from ifqa.reading.span.reader import Extractive
@@ -109,3 +110,16 @@ def test_spans_are_whole_amounts(reader):
     question = Question("q", "If the opera had been in Bergen, how much did a ticket cost?")
     predictions = reader.answer([question] * 3, [[Passage("p", "", text)] for text in texts])
     assert [prediction.answer for prediction in predictions] == amounts
+
+
+def test_an_answer_does_not_cross_a_line_break():
+    pair = encode_pair(minilm_folder(), "Who?", "Ann Boll.\nBo Carr.")
+    spans = [
+        (first, last)
+        for first in range(pair.start, pair.start + len(pair.offsets))
+        for last in range(first, pair.start + len(pair.offsets))
+        if pair.is_whole(first, last)
+    ]
+    texts = {pair.span_text(*span) for span in spans}
+    assert "Bo Carr" in texts
+    assert not any("\n" in text for text in texts)
