@@ -2,6 +2,7 @@
 are, and parses their XML.
 """
 
+import re
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
@@ -17,6 +18,8 @@ from ifqa.corpus.documents.decoding import UnreadableFile, xml_source
 LARGEST_PART = 1 << 25
 LARGEST = 1 << 28  # bytes of all unpacked files
 DEEPEST = 250  # elements within one another; readers go down by recursion
+# A document type that only names where its definition is: it cannot define an entity
+_NAMED_TYPE = re.compile(rb"\A(\s*(?:<\?xml[^<>]*>\s*)?)<!DOCTYPE\s[^<>\[\]]*>")
 BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error)
 
 
@@ -96,10 +99,11 @@ class Archive:
 
 
 def parse_xml(content: bytes, what: str) -> Element:
-    """Parse XML without a document type, whose entities could expand without limit.
+    """Parse XML without entities of its own, which could expand without limit.
 
     `what` names it in the reason of UnreadableFile.
     """
+    content = _NAMED_TYPE.sub(rb"\1", content, count=1)
     try:
         tree: Element = fromstring(xml_source(content), forbid_dtd=True)
     except DefusedXmlException as error:

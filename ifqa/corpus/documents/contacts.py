@@ -30,6 +30,7 @@ _ESCAPED = re.compile(r"\\(.)")
 def read_contacts(text: str) -> Iterator[TextRun]:
     """The cards of a file, each with the number of its first line."""
     cells = list[Cell]()
+    parts_of_name = ""  # the name of a card that has no FN, as older cards may have none
     start = 1
     for number, line in _unfold(text):
         match = _LINE.fullmatch(line)
@@ -38,12 +39,18 @@ def read_contacts(text: str) -> Iterator[TextRun]:
         field = match[1].upper()
         if field == "BEGIN":
             cells = []
+            parts_of_name = ""
             start = number
-        elif field == "END" and cells:
+        elif field == "END" and (cells or parts_of_name):
+            if parts_of_name and all(name != _FIELDS["FN"] for name, _ in cells):
+                cells.append((_FIELDS["FN"], parts_of_name))
             order = list(_FIELDS.values())
             cells.sort(key=lambda cell: order.index(cell[0].partition(" (")[0]))
             yield TextRun(row_text(cells), start, row=tuple(cells))
             cells = []
+            parts_of_name = ""
+        elif field == "N":
+            parts_of_name = _read_name(match[3], match[2])
         elif field in _FIELDS and (value := _read_value(match[3], match[2])):
             kind = _KIND.search(match[2])
             suffix = f" ({kind[1].lower()})" if kind else ""
@@ -68,6 +75,17 @@ def _unfold(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read_value(value: str, parameters: str) -> str:
+    """The parts of a value that have text, with commas between them."""
+    return ", ".join(filter(None, _read_parts(value, parameters)))
+
+
+def _read_name(value: str, parameters: str) -> str:
+    """A name whose parts are the family name, given and further names, titles before and after."""
+    family, given, further, before, after, *_ = [*_read_parts(value, parameters), *[""] * 5]
+    return " ".join(filter(None, [before, given, further, family, after]))
+
+
+def _read_parts(value: str, parameters: str) -> list[str]:
     if _QUOTED in parameters.upper():
         content = quopri.decodestring(value.encode("utf-8", "replace"))
         value = decode_as(content, "utf-8") or content.decode("cp1252", "replace")
@@ -75,4 +93,4 @@ def _read_value(value: str, parameters: str) -> str:
     plain = (
         _ESCAPED.sub(lambda match: " " if match[1] in "nN" else match[1], part) for part in parts
     )
-    return ", ".join(filter(None, map(clean_text, plain)))
+    return list(map(clean_text, plain))

@@ -22,13 +22,19 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     """The rows of a table."""
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
-    yield from table_runs(_read_rows(lines, separator), columns)
+    is_spaced = _has_spaces_before_quotes(lines[:TOP], separator)
+    yield from table_runs(_read_rows(lines, separator, is_spaced), columns)
 
 
-def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """First line number, from 1, and cells of each row; an empty line has no cells."""
+def _read_rows(
+    lines: Sequence[str], separator: str, is_spaced: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """First line number, from 1, and cells of each row; an empty line has no cells.
+
+    `is_spaced`: whether spaces may be before the quotation mark of a cell.
+    """
     csv.field_size_limit(_FIELD)
-    reader = csv.reader(lines, delimiter=separator)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=is_spaced)
     first = 1
     for row in reader:
         yield first, row
@@ -42,6 +48,22 @@ def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
     """
     width, count = _common_width([row for _, row in _read_rows(lines[:TOP], separator)])
     return (count, width) if width > 1 else (0, 0)
+
+
+def _has_spaces_before_quotes(lines: Sequence[str], separator: str) -> bool:
+    """Whether cells are quoted after a space: `1, "one, two"`.
+
+    Not if a mark after a space begins no quoted cell: `nail, "5`.
+    """
+    if not any(f'{separator} "' in line for line in lines):
+        return False
+    csv.field_size_limit(_FIELD)
+    try:
+        for _ in csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True):
+            pass
+    except csv.Error:
+        return False
+    return True
 
 
 def _common_width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:

@@ -414,11 +414,14 @@ def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
     """The cells of a row with the names of their columns.
 
     A cell that is merged over the whole width, such as a title of rows, is one cell without a name.
+    So is a text that stands alone in the first column, but not a number, which is a value.
     """
     if len(row) > 1 and len(set(row)) == 1 and cell_kind(row[0]) != "number":
         return [("", row[0])]
     if not names:
         return [("", cell) for cell in row]
+    if len(row) == 1 < len(names) and cell_kind(row[0]) == "number":
+        row = [*row, ""]  # `row_runs` names no cell that is alone
     beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
     return list(zip(chain(names, beyond), row, strict=False))
 

@@ -27,6 +27,9 @@ def test_each_card_is_a_row():
             "FN:A\r\nADR:;;Mill 1;Marlow;;123;Norway",
             "Name: A; Address: Mill 1, Marlow, 123, Norway.",
         ),
+        ("TEL:1\r\nN:Pike;Nora;Ann;Dr;", "Name: Dr Nora Ann Pike; Telephone: 1."),
+        ("N:Pike;Nora", "Name: Nora Pike."),
+        ("N:Pike;Nora\r\nFN:Nora P.", "Name: Nora P."),
     ],
 )
 def test_fields_are_decoded(fields, shown):

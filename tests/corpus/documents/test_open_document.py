@@ -247,6 +247,14 @@ def test_a_formula_is_written_as_text():
     assert texts(paragraph(f"Add {frame} up"), more=more) == ["Add x^2 + √(y) up"]
 
 
+def test_a_formula_of_older_programs_names_its_document_type():
+    declared = '<?xml version="1.0"?>\n<!DOCTYPE math PUBLIC "-//OpenOffice.org//DTD MathML 1.01//EN" "math.dtd">'
+    math = f'{declared}<math xmlns="{MATH}"><mi>x</mi><mo>+</mo><mn>2</mn></math>'
+    frame = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>'
+    more = {"Object 1/content.xml": math}
+    assert texts(paragraph(f"Add {frame} up"), more=more) == ["Add x + 2 up"]
+
+
 def test_a_chart_is_read_as_a_table():
     header = f"<table:table-header-rows>{row('', 'Rye')}</table:table-header-rows>"
     chart = (

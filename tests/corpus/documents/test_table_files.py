@@ -25,6 +25,24 @@ def test_a_cell_beyond_the_last_name_is_named_by_its_place():
     assert texts(".csv", "a,b\n1,2,3,4\n5,6,7,8\n")[0] == "a: 1; b: 2; column 3: 3; column 4: 4."
 
 
+def test_a_space_may_be_before_a_quoted_cell():
+    text = '"item", "price", "note"\n"Lamp", 2.99, "oil, or gas"\n"Nail", 1.49, "iron\nor steel"\n'
+    assert texts(".csv", text) == [
+        "item: Lamp; price: 2.99; note: oil, or gas.",
+        "item: Nail; price: 1.49; note: iron or steel.",
+    ]
+
+
+def test_a_mark_after_a_space_that_has_no_end_is_text():
+    text = 'item, size\nnail, "5\nlamp, 7\nwheel, 30\nbeam, 90\n'
+    assert texts(".csv", text) == [
+        'item: nail; size: "5.',
+        "item: lamp; size: 7.",
+        "item: wheel; size: 30.",
+        "item: beam; size: 90.",
+    ]
+
+
 def test_quotes_without_an_end_lose_no_text():
     text = 'item,note\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n'
     assert texts(".csv", text) == [

@@ -115,6 +115,10 @@ def test_a_note_below_a_table_is_text():
     assert texts("Item,Price\nLamp,30\n\nPrices exclude VAT.")[1] == "Prices exclude VAT."
 
 
+def test_a_number_alone_in_its_row_keeps_the_name_of_its_column():
+    assert texts("Number,Item\n1,Lamp\n2\n3,Chair")[1] == "Number: 2."
+
+
 def test_tables_beside_each_other_are_apart():
     tables = "Item,Price,,Name,Role\nLamp,30,,Tom,chair\nChair,99,,Nora,deputy"
     assert texts(tables)[2:] == ["Name: Tom; Role: chair.", "Name: Nora; Role: deputy."]
