@@ -419,11 +419,20 @@ def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
     if len(row) > 1 and len(set(row)) == 1 and cell_kind(row[0]) != "number":
         return [("", row[0])]
     if not names:
-        return [("", cell) for cell in row]
+        return [("", cell) for cell in _once(row)]
     if len(row) == 1 < len(names) and cell_kind(row[0]) == "number":
         row = [*row, ""]  # `row_runs` names no cell that is alone
     beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
     return list(zip(chain(names, beyond), row, strict=False))
+
+
+def _once(row: Sequence[str]) -> Iterator[str]:
+    """The cells of a row without names; a text that is merged over several is said once."""
+    before = ""
+    for cell in row:
+        if cell != before or cell_kind(cell) == "number":
+            yield cell
+        before = cell
 
 
 def row_runs(

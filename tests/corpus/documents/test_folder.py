@@ -133,10 +133,10 @@ def other(*names):
 
 
 def test_files_that_no_reader_takes_are_counted_by_the_way_to_read_them():
-    files = other("a.docm", "b.docm", "c/D.WPS", "e.xyz", "f.xyz", "g.so", "h", "i.xlsm")
+    files = other("a.pages", "b.pages", "c/D.WPS", "e.xyz", "f.xyz", "g.so", "h", "i.numbers")
     assert list(describe_left_out(files, "mine")) == [
-        "left out: 2 .docm, 1 .wps: save as .docx: soffice --headless --convert-to docx FILE",
-        "left out: 1 .xlsm: save as .xlsx: soffice --headless --convert-to xlsx FILE",
+        "left out: 2 .pages, 1 .wps: save as .docx: soffice --headless --convert-to docx FILE",
+        "left out: 1 .numbers: save as .xlsx: soffice --headless --convert-to xlsx FILE",
         "left out: 2 .xyz, 1 .so, 1 without a usual ending: not read as documents",
     ]
 
@@ -397,7 +397,9 @@ def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
         if file["kind"] == "ifqa"
     }
     assert ours == {
+        "indexes/mine.toml",
         "indexes/mine/passages",
+        "notes/another/indexes/mine.toml",
         "notes/another/indexes/mine/passages",
         "experiments/RESULTS.md",
     }

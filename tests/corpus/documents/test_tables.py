@@ -220,3 +220,7 @@ def test_notes_in_several_cells_above_a_header_are_text():
         "at the; top; of sheets.",
         "Name: Tom; Age: 69; Born: 1947.",
     ]
+
+
+def test_a_merged_text_in_a_row_without_names_is_said_once():
+    assert texts("Notes,Notes,Source,Source")[0] == "Notes; Source."
