@@ -13,7 +13,15 @@ from ifqa.benchmarks.ifqa import Sample
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of
 from ifqa.protocols import Measure, SetMeasure, Subset
-from ifqa.records import Answer, Calculation, Explanation, Passage, Question, Term, split_at_answer
+from ifqa.records import (
+    Answer,
+    Calculation,
+    Evidence,
+    Explanation,
+    Question,
+    Term,
+    split_at_answer,
+)
 from ifqa.report.answers import answer_json, excerpt, mark_parts, show_answer
 from ifqa.report.console import choose_examples, list_json, outcome_of, show_examples, show_scores
 from ifqa.report.scores import Scores, interval_cell, load_scores
@@ -62,7 +70,7 @@ def test_control_characters_in_a_passage_are_escaped(text):
 
 
 def test_a_computed_answer_is_shown_with_its_numbers(capsys):
-    passage = Passage("p", "The mill", "It has 3 floors, [red]3[/red] of them empty.")
+    passage = Evidence("p", "The mill", "It has 3 floors, [red]3[/red] of them empty.")
     terms = Term("3", "3", "passage", 7, 8), Term("two [b]more", "2", "question", 3, 11)
     how = Explanation("p", (0, 16), (7, 8), Calculation("5", "plus", terms))
     answer = Answer(Question("q", "If two [b]more, how many?"), "5", (passage,), how=how)
@@ -75,7 +83,7 @@ def test_a_computed_answer_is_shown_with_its_numbers(capsys):
 
 
 LOVELL = Question("q", "If so, who?")
-KENT = Passage("p", "Kent", "It was Jim Lovell.")
+KENT = Evidence("p", "Kent", "It was Jim Lovell.")
 UNSURE = Answer(LOVELL, "", (KENT,), confidence=0.12, candidate="Jim [Lovell]")
 
 

@@ -2,11 +2,11 @@
 its places.
 """
 
-from ifqa.records import Answer, Calculation, Explanation, Hit, Passage, Question, Ranking, Term
+from ifqa.records import Answer, Calculation, Evidence, Explanation, Hit, Question, Ranking, Term
 from ifqa.serve.schemas import AnswerForm, RankingForm
 
 QUESTION = Question("mine/1", "If it had been ten years later, in what year?")
-PASSAGE = Passage("p/1", "Mill", "It was finished in 1849.")
+PASSAGE = Evidence("p/1", "Mill", "It was finished in 1849.")
 TERMS = (Term("1849", "1849", "passage", 19, 23), Term("ten", "10", "question", 18, 21))
 HOW = Explanation("p/1", (0, 24), (19, 23), Calculation("1859", "plus", TERMS))
 ANSWER = Answer(QUESTION, "1859", (PASSAGE,), "1849", "", HOW, 0.5)
@@ -64,7 +64,7 @@ def test_a_ranking_has_its_passages_with_the_score_of_each_rank():
 
 
 def test_half_a_character_becomes_a_question_mark_in_its_place():
-    passage = Passage("p/1", "\ud83d", "\ud83d Ada \udca9 Stone.")
+    passage = Evidence("p/1", "\ud83d", "\ud83d Ada \udca9 Stone.")
     answer = Answer(
         Question("a", "If \ud800, who?"), "Ada", (passage,), candidate="\udfff", error="\ud800"
     )

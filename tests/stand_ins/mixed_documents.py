@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 
-from ifqa.corpus.documents.decoding import Unread, clean_text
+from ifqa.corpus.documents.decoding import TextRun, Unread, clean_text
 from ifqa.corpus.documents.readers import READERS
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -65,6 +65,12 @@ def pdf(pages, outline=()):
 
 def _escaped(text):
     return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def text_runs(suffix, content):
+    """The runs of a document, without what is left unread."""
+    content = content if isinstance(content, bytes) else content.encode()
+    return [part for part in READERS[suffix][1](content, ()) if isinstance(part, TextRun)]
 
 
 def runs(suffix, content, columns=()):

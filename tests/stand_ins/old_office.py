@@ -25,11 +25,11 @@ def compound(streams):
     """A compound file of streams, by their paths: "folder/name"."""
     entries = [("Root Entry", 5, LAST, 0)]
     places = {"": 0}
-    children = {0: []}
-    sectors = []
+    children: dict[int, list[int]] = {0: []}
+    sectors: list[bytes] = []
     short = b""
-    short_table = []
-    table = []
+    short_table: list[int] = []
+    table: list[int] = []
 
     def store(content):
         first = len(sectors)
@@ -59,11 +59,11 @@ def compound(streams):
             short += content.ljust(count * 64, b"\0")
         entries.append((name, 2, start, len(content)))
     entries[0] = ("Root Entry", 5, store(short), len(short))
-    following = {}  # the siblings of an entry as a list to the right
+    following: dict[int, int] = {}  # the siblings of an entry as a list to the right
     first_child = {}
-    for parent, inner in children.items():
-        first_child[parent] = inner[0] if inner else FREE
-        following |= dict(zip(inner, [*inner[1:], FREE], strict=True))
+    for number, below in children.items():
+        first_child[number] = below[0] if below else FREE
+        following |= dict(zip(below, [*below[1:], FREE], strict=True))
     directory = b"".join(
         name.encode("utf-16-le").ljust(64, b"\0")
         + struct.pack(

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mixed_documents import docx, runs
+from mixed_documents import docx, runs, text_runs
 from old_office import (
     BOX_TEXTS,
     FONTS,
@@ -189,7 +189,7 @@ def test_a_deleted_item_is_not_counted():
 
 def test_items_are_told_apart_from_paragraphs():
     content = word("A\rB\r", paragraphs={0: item(0)}, tables=listed(level(0, "\0)")))
-    assert [run.item for run in READERS[".doc"][1](content, ())] == [True, False]
+    assert [run.item for run in text_runs(".doc", content)] == [True, False]
 
 
 @pytest.mark.parametrize(

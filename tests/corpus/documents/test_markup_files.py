@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mixed_documents import runs
+from mixed_documents import runs, text_runs
 
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.readers import READERS
@@ -11,8 +11,8 @@ from ifqa.corpus.documents.readers import READERS
 
 def sentences(suffix, content):
     """The lines of the passages of a document."""
-    unit, reader = READERS[suffix]
-    passages = chunk_document(f"a{suffix}", reader(content.encode(), ()), unit, 10_000)
+    unit, _ = READERS[suffix]
+    passages = chunk_document(f"a{suffix}", text_runs(suffix, content), unit, 10_000)
     return [line for passage in passages for line in passage.text.split("\n")]
 
 

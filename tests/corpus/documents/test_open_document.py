@@ -1,7 +1,7 @@
 """OpenDocument: tables, numbered items and headings, marks, what is hidden, and flat files."""
 
 import pytest
-from mixed_documents import archive, runs
+from mixed_documents import archive, runs, text_runs
 from office_documents import OPEN_NAMES, open_document
 
 from ifqa.corpus.documents.decoding import HIDDEN, Unread, UnreadableFile
@@ -145,7 +145,7 @@ def test_an_item_may_set_its_number():
 def test_bulleted_items_are_apart():
     bullets = '<text:list-style style:name="L"><text:list-level-style-bullet text:level="1"/></text:list-style>'
     content = open_document(items(item("Ann Boll"), item("Bo Carr")), bullets)
-    parts = list(READERS[".odt"][1](content, ()))
+    parts = text_runs(".odt", content)
     assert [(part.text, part.item) for part in parts] == [("Ann Boll", True), ("Bo Carr", True)]
 
 

@@ -1,7 +1,7 @@
 """Rich Text Format: encodings, destinations, tables, lists, marks, and HTML that is wrapped in it."""
 
 import pytest
-from mixed_documents import runs
+from mixed_documents import runs, text_runs
 
 from ifqa.corpus.documents.decoding import Unread, UnreadableFile
 from ifqa.corpus.documents.readers import READERS
@@ -118,7 +118,7 @@ def test_a_table_whose_rows_all_repeat_keeps_its_rows():
 
 
 def items(body):
-    return [(run.item, run.text.strip()) for run in READERS[".rtf"][1](rtf(body), ())]
+    return [(run.item, run.text.strip()) for run in text_runs(".rtf", rtf(body))]
 
 
 def test_the_number_of_an_item_is_kept():

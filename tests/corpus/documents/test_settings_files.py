@@ -1,7 +1,7 @@
 """INI, Java properties, YAML and TOML: each value with its keys, lists of mappings as rows."""
 
 import pytest
-from mixed_documents import runs
+from mixed_documents import runs, text_runs
 
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.readers import READERS
@@ -9,8 +9,8 @@ from ifqa.corpus.documents.readers import READERS
 
 def sentences(suffix, content):
     """The lines of the passages of a document."""
-    unit, reader = READERS[suffix]
-    passages = chunk_document(f"a{suffix}", reader(content.encode(), ()), unit, 10_000)
+    unit, _ = READERS[suffix]
+    passages = chunk_document(f"a{suffix}", text_runs(suffix, content), unit, 10_000)
     return [line for passage in passages for line in passage.text.split("\n")]
 
 

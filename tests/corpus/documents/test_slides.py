@@ -1,7 +1,7 @@
 """Presentations of PowerPoint: hidden slides, tables, numbered paragraphs, marks and charts."""
 
 import pytest
-from mixed_documents import runs
+from mixed_documents import runs, text_runs
 from office_documents import OFFICE_NAMES, chart_part, presentation, shape
 
 from ifqa.corpus.documents.decoding import HIDDEN, Unread
@@ -92,7 +92,7 @@ def test_automatic_numbers_begin_again_after_plain_text():
 
 def test_bulleted_paragraphs_are_items():
     content = presentation(TITLE + shape(paragraph("Ann", '|<a:buChar char="x"/>')))
-    parts = list(READERS[".pptx"][1](content, ()))
+    parts = text_runs(".pptx", content)
     assert [part.item for part in parts] == [False, True]
 
 
