@@ -29,6 +29,8 @@ from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import Unread
 from ifqa.corpus.documents.readers import READERS
 
+pytestmark = pytest.mark.slow
+
 PROSE = "The keeper lit the lamp at nine and wrote it down.\n"
 DOCUMENTS = {
     "prose.txt": lambda n: PROSE * n,
