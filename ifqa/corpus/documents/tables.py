@@ -20,6 +20,7 @@ Row = tuple[int, Sequence[str]]
 Kind = Literal["empty", "number", "mixed", "text"]
 
 TOP = 100  # rows that decide about the header
+_WIDEST = 1_000  # columns that decide about the header
 _LONGEST_PREAMBLE = 20  # rows
 _TITLE = "title"  # the column of a row's heading
 _MAJORITY = 2 / 3  # of the cells of a column; then it has a type
@@ -69,8 +70,9 @@ def table_runs(
     names: list[str] = []
     for number, block in enumerate(_blocks(rows)):
         top = list(islice(block, TOP))
-        cells = [row for _, row in top]
-        parts = [] if header is not None else _tables_beside(cells)
+        cells = [row[:_WIDEST] for _, row in top]
+        is_one = header is not None or any(len(row) > _WIDEST for _, row in top)
+        parts = [] if is_one else _tables_beside(cells)
         if parts:
             yield from _runs_beside(chain(top, block), parts, has_titles)
             continue
@@ -80,11 +82,11 @@ def table_runs(
             if columns:  # they are known by their names
                 rows_of_header = max(rows_of_header, 1)
             below = start + rows_of_header
-            names = column_names(cells[start:below])
+            names = column_names([row for _, row in top[start:below]])
             if columns:
                 require_columns(columns, names)
             top = top[below:]
-        elif names and names == column_names(cells[:1]):  # the same header again
+        elif names and names == column_names([row for _, row in top[:1]]):  # the same header again
             top = top[1:]
         pairs = not names and is_key_value(cells)
         for place, row in chain(top, block):
