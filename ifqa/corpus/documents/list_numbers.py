@@ -2,24 +2,11 @@
 
 from collections.abc import Callable
 
+from ifqa.corpus.documents.numerals import write_roman
+
 _LONGEST = 9  # digits of a number in a file that is believed
 _LARGEST_ROMAN = 4_999
 _MOST_LETTERS = 10  # in a number: 260 is "zzzzzzzzzz"
-_ROMAN = (
-    (1000, "m"),
-    (900, "cm"),
-    (500, "d"),
-    (400, "cd"),
-    (100, "c"),
-    (90, "xc"),
-    (50, "l"),
-    (40, "xl"),
-    (10, "x"),
-    (9, "ix"),
-    (5, "v"),
-    (4, "iv"),
-    (1, "i"),
-)
 _LATIN = "abcdefghijklmnopqrstuvwxyz"
 _RUSSIAN = "абвгдежзиклмнопрстуфхцчшщыэюя"
 _CHINESE = "〇一二三四五六七八九"
@@ -48,13 +35,7 @@ def format_number(number: int, style: str) -> str:
 
 
 def _roman(number: int) -> str:
-    if number > _LARGEST_ROMAN:
-        return ""
-    parts = list[str]()
-    for value, letters in _ROMAN:
-        count, number = divmod(number, value)
-        parts.append(letters * count)
-    return "".join(parts)
+    return write_roman(number) if number <= _LARGEST_ROMAN else ""
 
 
 def _letters(number: int, alphabet: str = _LATIN) -> str:

@@ -26,7 +26,7 @@ def write_number(number: int, style: str) -> str:
     if style in ("a", "A") and number > 0:
         text = _write_letters(number)
     elif style in ("i", "I") and 0 < number <= _LARGEST_ROMAN:
-        text = _write_roman(number)
+        text = write_roman(number)
     else:
         return str(number)
     return text.upper() if style.isupper() else text
@@ -41,7 +41,8 @@ def _write_letters(number: int) -> str:
     return letters
 
 
-def _write_roman(number: int) -> str:
+def write_roman(number: int) -> str:
+    """A number from 0 on in lower-case Roman numerals; 0 is empty."""
     text = ""
     for value, letters in _ROMAN:
         count, number = divmod(number, value)
