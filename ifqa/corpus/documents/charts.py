@@ -4,9 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from xml.etree.ElementTree import Element
 
-from openpyxl.styles.numbers import is_date_format
-from openpyxl.utils.datetime import from_excel
-
 from ifqa.corpus.documents.decoding import TextRun
 from ifqa.corpus.documents.drawings import drawing_text
 from ifqa.corpus.documents.list_numbers import parse_count
@@ -106,5 +103,8 @@ def _as_shown(text: str, style: str) -> str:
         return text
     if not style or style == "General":
         return plain_number(number)
+    from openpyxl.styles.numbers import is_date_format
+    from openpyxl.utils.datetime import from_excel
+
     is_day = 0 < number < _LATEST_DAY and is_date_format(style)
     return format_value(from_excel(number) if is_day else number, style)
