@@ -13,12 +13,10 @@ from struct import Struct, error, unpack_from
 from ifqa.corpus.documents.decoding import UnreadableFile
 
 SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_HEADER = 512  # bytes
 _LISTED = 109  # sectors of the allocation table that the header lists
 _LAST = 0xFFFFFFFA  # sectors from this one mark the end of a chain, or that there is none
 _NO_ENTRY = 0xFFFFFFFF
 _ENTRY = Struct("<64sHBxIII36xIQ")  # name and its bytes, type, left, right, child; start, size
-_STORAGE = 1
 _STREAM = 2
 _ROOT = 5
 _SHORT_SECTOR = 64  # bytes

@@ -46,7 +46,6 @@ _BACK_LINK = re.compile(
     re.I,
 )
 _NOTE_LENGTH = 12  # characters of a note's number or sign
-_HEADING = re.compile(r"h([1-6])")
 _TEXT_INPUTS = frozenset("text email tel url number date time month week datetime-local".split())
 HIDDEN = "struck or hidden part"  # as told of a page that has some
 FRAME = -1  # the level of a run that is a page by itself

@@ -24,7 +24,6 @@ _NOTE_TEXT = re.compile(r"\[\^([^\]\s^]{1,40})\]:\s*")
 # Pandoc's 10^24^ and H~2~O; a number or a letter, so that other carets and tildes are kept
 _RAISED = re.compile(r"(?<=[\w)])\^([-+−]?\w{1,4})\^")
 _LOWERED = re.compile(r"(?<=[^\W\d_])~(\d{1,3}|[a-z])~(?!~)")
-_PLAIN = frozenset(("text", "code_inline"))
 #: The elements whose tags a page needs.
 _TAGS = frozenset(
     "h1 h2 h3 h4 h5 h6 p ul ol li blockquote table thead tbody tr th td s a pre".split()

@@ -19,7 +19,6 @@ _TOKEN = re.compile(
     r"|(?P<noon>AM/PM|A/P)|(?P<letters>[yY]+|[mM]+|[dD]+|[hH]+|[sS]+(?:\.0+)?)|(?P<other>.)",
     re.S,
 )
-_DATE = re.compile(r"[ymdhs]", re.I)
 _DIGITS = re.compile(r"[0#?][0#?,]*(?:\.[0#?]*)?|\.[0#?]+")
 _CONDITION = re.compile(r"([<>]=?|=|<>)(-?\d+(?:\.\d+)?)")
 _CURRENCY = re.compile(r"\$([^-]*)")
