@@ -58,6 +58,13 @@ class ServiceError(IfqaError):
     """A server cannot be reached, or refuses a request."""
 
 
+class SchemaRefused(ServiceError):
+    """A server does not take a JSON schema.
+
+    Requests without one may succeed.
+    """
+
+
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for an unknown name.
 

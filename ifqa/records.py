@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, overload
@@ -194,14 +194,18 @@ class Explanation:
     """The passage that supports an answer.
 
     `sentence` is the start and end, in characters, of the supporting sentence; `span` is that of
-    the answer, or of the first number in its calculation. `calculation` is None if the answer is
-    copied from the passage.
+    the answer, or of the first number in its calculation, or of a language model's quote that does
+    not have the answer's words. `calculation` is None if the answer is copied from the passage.
+    `origin` says who found the sentence: the reader that gave the answer ("read"), a language model
+    that quoted it ("quoted"), or the span reader for a language model's answer ("found
+    afterwards").
     """
 
     passage_id: str
     sentence: tuple[int, int]
     span: tuple[int, int]
     calculation: Calculation | None = None
+    origin: Literal["read", "quoted", "found afterwards"] = "read"
 
     def pieces(self, text: str, sentence: bool = False) -> list[str]:
         """The passage's text, or only the sentence, split into alternating plain and highlighted
@@ -217,6 +221,32 @@ class Explanation:
             if max([first, *edges[-1:]]) <= start and end <= last:  # of two that overlap, the first
                 edges += (start, end)
         return [text[start:end] for start, end in pairwise([first, *edges, last])]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedPlace:
+    """Where a quote, or a part of it, stands in a passage: `start` and `end` in characters."""
+
+    passage_id: str
+    start: int
+    end: int
+
+
+#: What became of a language model's quote: it stands in the passage that the model named (or in
+#: any, if it named none), in another one, in parts at several places, or in none.
+QuoteOutcome = Literal["exact", "other passage", "stitched", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a language model says that its answer rests on, in the words of a passage.
+
+    `places` are where the text was found: one for a whole quote, several for a stitched one.
+    """
+
+    text: str
+    outcome: QuoteOutcome
+    places: tuple[QuotedPlace, ...] = ()
 
 
 def split_at_answer(text: str, answer: str) -> list[str]:
@@ -236,7 +266,7 @@ def split_at_answer(text: str, answer: str) -> list[str]:
 class Prediction:
     """A reader's answer to a question.
 
-    Without an answer it is a failure, or an abstention if it has a `candidate`.
+    Without an answer it is a failure, or an abstention if it has a `candidate` or an `abstention`.
 
     Failures and abstentions are counted separately, and both score 0. Unknown fields are empty or
     None.
@@ -255,6 +285,9 @@ class Prediction:
         answerable: the probability that a passage has the answer, whatever it is.
         candidate: the best candidate of a reader that abstained; `answer` and `error` are then
             empty.
+        abstention: why a reader abstained, in words, if it was not for a low confidence.
+        quote: what a language model quoted, and where it stands.
+        change: what a language model says that the question's supposition changes.
     """
 
     question_id: str
@@ -269,11 +302,15 @@ class Prediction:
     confidence: float | None = None
     candidate: str = ""
     answerable: float | None = None
+    abstention: str = ""
+    quote: Quote | None = None
+    change: str = ""
 
     @property
     def failed(self) -> bool:
         """Whether there is neither an answer nor an abstention; `n_failed` counts these."""
-        return bool(self.error) or not (self.answer.strip() or self.candidate.strip())
+        given = (self.answer, self.candidate, self.abstention)
+        return bool(self.error) or not any(text.strip() for text in given)
 
     @property
     def abstained(self) -> bool:
@@ -315,7 +352,9 @@ class Answer:
 
     `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer,
     most important first, each with its `source` in words. `note` says why the answer means little,
-    if so: the reader does not know the language, or the text is not a question.
+    if so: the reader does not know the language, or the text is not a question. `uncalibrated` says
+    why an answer has no confidence, and how to get one; empty if it has, or if its reader never
+    has.
     """
 
     question: Question
@@ -328,6 +367,10 @@ class Answer:
     candidate: str = ""
     answerable: float | None = None
     note: str = ""
+    abstention: str = ""
+    quote: Quote | None = None
+    change: str = ""
+    uncalibrated: str = ""
 
     def __str__(self) -> str:
         computed = (
@@ -359,11 +402,11 @@ class Answer:
         """
         if self.text:
             return ""
-        if self.candidate and not self.error:
+        if (self.candidate or self.abstention) and not self.error:
+            because = f": {self.abstention}" if self.abstention else ""
             sure = "" if self.confidence is None else f" (confidence {self.confidence:.0%})"
-            return (
-                f"no answer found in these passages; the best candidate is {self.candidate}{sure}"
-            )
+            best = f"; the best candidate is {self.candidate}{sure}" if self.candidate else ""
+            return f"no answer found in these passages{because}{best}"
         nothing = "see the passages" if self.note else "the reader found nothing"
         return f"no answer: {self.error or nothing}"
 
@@ -373,6 +416,10 @@ class Answer:
         """
         if self.how and self.how.passage_id == passage.id:
             return self.how.pieces(passage.text)
+        for place in self.quote.places if self.quote else ():
+            if place.passage_id == passage.id:
+                text = passage.text
+                return [text[: place.start], text[place.start : place.end], text[place.end :]]
         return split_at_answer(passage.text, self.text or self.candidate)
 
     def position(self, passage: Passage) -> int | None:
@@ -461,12 +508,19 @@ class Request:
     stop: tuple[str, ...] = ()  # strings that end the completion; it does not contain them
     sample: int = 0  # distinguishes requests with the same prompt
     schema: str = ""  # a JSON schema that the server keeps the completion to; empty for free text
+    # Whether the reply shall have the tokens' log probabilities. They change no answer, so a
+    # completion that was stored without them still counts.
+    logprobs: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if bool(self.messages) == bool(self.text):
             raise ValueError("a request has either messages or a text")
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens is {self.max_tokens}; an answer needs room for one token")
+
+
+#: The end of a token in its text, in characters, and its log probability.
+TokenLogprob = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,6 +536,8 @@ class Completion:
     # Those of `prompt_tokens` that the server had read before; 0 for a stored completion
     cached_prompt_tokens: int = 0
     reasoning: str = ""  # the model's thoughts, if the server keeps them apart from the text
+    # The text's tokens, empty if unknown
+    logprobs: tuple[TokenLogprob, ...] = ()
     permanent: bool = False  # whether `error` is stored, because the same request would fail again
 
 

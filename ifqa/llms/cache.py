@@ -44,7 +44,7 @@ _SCHEMA = (
 )
 # Files of 0.2 lack it
 _SERVERS = "CREATE TABLE IF NOT EXISTS servers (model TEXT PRIMARY KEY, facts TEXT NOT NULL)"
-_TOKEN_BYTES = 32  # upper bound for a token as JSON
+_TOKEN_BYTES = 56  # upper bound for a token as JSON, with its end and log probability
 _LOCK_SUFFIX = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's journal
 # In addition to the completion's: eight of tables, indexes and the free list, and these and a
@@ -63,7 +63,8 @@ def truncate_completion(completion: Completion) -> Completion:
         completion = replace(completion, reasoning=completion.reasoning[:LONGEST_TEXT])
     if len(completion.text) <= LONGEST_TEXT:
         return completion
-    return replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
+    text = completion.text[:LONGEST_TEXT]
+    return replace(completion, text=text, finish="length", logprobs=())
 
 
 def sum_tokens(
@@ -131,6 +132,7 @@ def format_record(model: str, request: Request, completion: Completion) -> str:
     # Keys that most completions lack, and that earlier versions do not know
     values |= {"reasoning": completion.reasoning} if completion.reasoning else {}
     values |= {"error": completion.error} if completion.error else {}
+    values |= {"logprobs": completion.logprobs} if completion.logprobs else {}
     # ASCII, as UTF-8 cannot encode a lone surrogate
     return json.dumps(
         {"version": VERSION, "request": request_json(model, request), "completion": values}
@@ -153,6 +155,7 @@ class StoredCompletion(StrictModel):
     finish: str
     reasoning: str = ""
     error: str = ""
+    logprobs: tuple[tuple[int, float], ...] = ()
 
 
 class CacheRecord(StoredModel):

@@ -12,7 +12,7 @@ from torch import Tensor
 from ifqa.errors import DamagedArtifact
 from ifqa.llms.cache import request_seed, truncate_completion
 from ifqa.llms.streaming import TextCallback
-from ifqa.records import Completion, Request
+from ifqa.records import Completion, Request, TokenLogprob
 
 _GROUPED_VARIABLE = "TRANSFORMERS_SDPA_FORCE_GQA"
 _MIN_TEMPERATURE = 1e-4  # lower temperatures draw the same tokens, but overflow float32
@@ -72,15 +72,29 @@ class BatchStopping:
                     self._on_text(self._text(row))
         return ids.new_tensor([bool(finish) for finish in self._finish]).bool()
 
-    def completion(self, row: int, prompt_tokens: int) -> Completion:
+    def completion(
+        self, row: int, prompt_tokens: int, logprobs: Sequence[float] = ()
+    ) -> Completion:
         """A row's completion, up to its first stop string.
 
-        All computed tokens count, including the end token.
+        All computed tokens count, including the end token. `logprobs` are those of its tokens.
         """
         tokens = len(self._tokens[row])
+        text = self._text(row)
+        located = self._locate(row, text, logprobs) if logprobs else ()
         return truncate_completion(
-            Completion(self._text(row), prompt_tokens, tokens, self._finish[row])
+            Completion(text, prompt_tokens, tokens, self._finish[row], logprobs=located)
         )
+
+    def _locate(self, row: int, text: str, logprobs: Sequence[float]) -> tuple[TokenLogprob, ...]:
+        """The tokens of a row's text, each by its end in characters."""
+        located = list[TokenLogprob]()
+        for count, logprob in enumerate(logprobs[: len(self._tokens[row])], start=1):
+            end = len(self._decode(self._tokens[row][:count]))
+            located.append((min(end, len(text)), round(logprob, 4)))
+            if end >= len(text):
+                break
+        return tuple(located)
 
     def _text(self, row: int) -> str:
         """A row's text so far, up to its first stop string."""
@@ -112,6 +126,8 @@ class TokenSampler:
 
     def __init__(self, requests: Sequence[Request], device: str) -> None:
         self._step = 0
+        self._keeps_logprobs = any(request.logprobs for request in requests)
+        self._logprobs = list[Tensor]()  # of each step's tokens, [rows]
         self._rows = [row for row, request in enumerate(requests) if request.temperature > 0]
         sampled = [requests[row] for row in self._rows]
         temperatures = [[max(request.temperature, _MIN_TEMPERATURE)] for request in sampled]
@@ -132,6 +148,7 @@ class TokenSampler:
         """
         if self._step == 0 and scores.isnan().any():
             raise DamagedArtifact("the model's probabilities are NaN: its weights are damaged")
+        likelihoods = scores.float().log_softmax(-1) if self._keeps_logprobs else None
         if self._rows and self._step < self._numbers.shape[1]:
             cumulative = (scores[self._rows] / self._temperatures).softmax(-1).cumsum(-1)
             targets = self._numbers[:, self._step : self._step + 1] * cumulative[:, -1:]
@@ -139,5 +156,15 @@ class TokenSampler:
                 max=cumulative.shape[1] - 1
             )
             scores[self._rows] = torch.full_like(cumulative, float("-inf")).scatter(1, tokens, 0.0)
+        if likelihoods is not None:
+            chosen = scores.argmax(-1, keepdim=True)
+            self._logprobs.append(likelihoods.gather(1, chosen)[:, 0])
         self._step += 1
         return scores
+
+    def logprobs(self, row: int) -> list[float]:
+        """The log probability of each token of a row, at temperature 1.
+
+        Empty unless a request wants them.
+        """
+        return [float(step[row]) for step in self._logprobs]

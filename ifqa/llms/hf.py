@@ -322,6 +322,7 @@ class HF(LocalModel):
         max_tokens = max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
+        sampler = TokenSampler(requests, str(device))
         stopping = BatchStopping(requests, self._ends, self._decode, on_text)
         padding = [width - len(ids) for _, ids in group]
         rows = [[self._pad] * count + ids for count, (_, ids) in zip(padding, group, strict=True)]
@@ -332,7 +333,7 @@ class HF(LocalModel):
                     input_ids=torch.tensor(rows, device=device),
                     attention_mask=torch.tensor(mask, device=device),
                     generation_config=self._settings(max_new_tokens=max_tokens),
-                    logits_processor=[TokenSampler(requests, str(device))],
+                    logits_processor=[sampler],
                     stopping_criteria=[stopping],
                 )
         except (RuntimeError, MemoryError) as error:
@@ -340,7 +341,7 @@ class HF(LocalModel):
                 raise
         else:
             return {
-                request: stopping.completion(row, len(ids))
+                request: stopping.completion(row, len(ids), sampler.logprobs(row))
                 for row, (request, ids) in enumerate(group)
             }
         if device.type == "cuda":  # outside the handler, whose traceback holds the memory

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import RequestBatch, request_seed, truncate_completion
 from ifqa.llms.local_model import LocalModel, LocalSettings
+from ifqa.llms.logprobs import RawToken, locate_tokens, parse_tokens
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.llms.token_counts import count_prompt_tokens, estimate_tokens
 from ifqa.models.causal_lm import LLAMA_CPP, download_hint, find_gguf
@@ -140,6 +141,7 @@ class LlamaCpp(LocalModel):
         finish = ""
         usage = {"prompt_tokens": 0, "completion_tokens": 0}
         error: dict[str, Any] = {}
+        raw_tokens = list[RawToken]()
 
         def take(chunk: dict[str, Any]) -> bool:
             """Take a part of the answer; returns whether to stop."""
@@ -149,6 +151,7 @@ class LlamaCpp(LocalModel):
             for choice in chunk.get("choices", ()):
                 text += choice.get("text") or choice.get("delta", {}).get("content") or ""
                 finish = choice["finish_reason"] or finish
+                raw_tokens.extend(parse_tokens(choice.get("logprobs")))
             if on_text:
                 on_text(text)
             return self._stopped
@@ -179,7 +182,13 @@ class LlamaCpp(LocalModel):
                 f"{self.name}: llama.cpp did not answer: {error.get('message', 'it was stopped')}"
             )
         return truncate_completion(
-            Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish)
+            Completion(
+                text,
+                usage["prompt_tokens"],
+                usage["completion_tokens"],
+                finish,
+                logprobs=locate_tokens(text, raw_tokens),
+            )
         )
 
     @classmethod
@@ -254,6 +263,9 @@ def server_arguments(request: Request, template: Mapping[str, object]) -> dict[s
             }
         }
     streamed = {"stream": True, "stream_options": {"include_usage": True}}
+    if request.logprobs:
+        # The older API takes a number of alternatives to each token
+        sampled["logprobs"] = True if request.messages else 1
     sampled |= {**_SAMPLING, "chat_template_kwargs": dict(template)}
     return (
         prompt

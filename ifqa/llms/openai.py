@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from ifqa.errors import ConfigError, IfqaError, ServiceError
+from ifqa.errors import ConfigError, IfqaError, SchemaRefused, ServiceError
 from ifqa.formatting import pluralize
 from ifqa.llms.budget import Account, Budget, find_price
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
@@ -27,7 +27,13 @@ from ifqa.llms.credentials import (
     server_name,
     server_origin,
 )
-from ifqa.llms.request_form import THINKING_TOKENS, RequestForm, Thinking, own_parameter
+from ifqa.llms.request_form import (
+    SCHEMA,
+    THINKING_TOKENS,
+    RequestForm,
+    Thinking,
+    own_parameter,
+)
 from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, token_counter
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
@@ -63,7 +69,6 @@ class OpenAI(LanguageModel):
     takes = ("root", "budget")
     concurrent = True
     streams = True
-    takes_schema = True
     model_settings: ClassVar = {"model": ""}
     runtime_only = (
         "base_url",
@@ -210,6 +215,11 @@ class OpenAI(LanguageModel):
         return f"{self.model}{form.suffix}{self._where}"
 
     @property
+    def takes_schema(self) -> bool:  # type: ignore[override]
+        """Whether the server has not refused a schema."""
+        return SCHEMA not in self.form.refused
+
+    @property
     def sent(self) -> str:  # type: ignore[override]
         """The form of its requests."""
         return self.form.describe(self.chat)
@@ -348,6 +358,7 @@ class OpenAI(LanguageModel):
         all requests.
 
         Raises:
+            SchemaRefused: the server does not take the requests' JSON schema; nothing was asked.
             ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the
                 message quotes the server).
             IfqaError: a completion cannot be written. In both cases, completions in flight have
@@ -366,6 +377,9 @@ class OpenAI(LanguageModel):
                 return batch.completions()
             self._learn(refused, form, batch.answered - stored)
             batch.withdraw()
+            if refused == SCHEMA:
+                mend = "name a prompt without one, such as open-book"
+                raise SchemaRefused(f"{self.name}: the server takes no JSON schema; {mend}")
 
     def _send_missing(
         self, form: RequestForm, batch: RequestBatch, requests: Sequence[Request]

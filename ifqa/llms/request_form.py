@@ -21,9 +21,11 @@ Thinking = Literal["off", "low", "medium", "high"]
 #: Room for thoughts, in tokens, beside that for the answer; by our own choice, as no server
 #: documents what a level takes.
 THINKING_TOKENS: Mapping[Thinking, int] = {"off": 0, "low": 1024, "medium": 4096, "high": 16_384}
+SCHEMA = "response_format"  # the parameter with a JSON schema
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _SWITCHES = ("reasoning_effort", "chat_template_kwargs")  # of thinking
-LEARNT = (*_LIMITS, "temperature", *_SWITCHES, "stream_options")  # parameters that may be left out
+# Parameters that may be left out
+LEARNT = (*_LIMITS, "temperature", *_SWITCHES, "stream_options", "logprobs", SCHEMA)
 #: Parameters that `extra` may not set.
 _OWN = ("model", "messages", "prompt", "stream", "n", "stop", "response_format", *_LIMITS)
 
@@ -67,7 +69,7 @@ class RequestForm:
 
     def changes_answers(self, parameter: str) -> bool:
         """Whether answers without a parameter are other answers, which have another name."""
-        return parameter == "temperature" or parameter in _SWITCHES
+        return parameter in ("temperature", SCHEMA) or parameter in _SWITCHES
 
     def arguments(self, request: Request) -> dict[str, object]:
         """The API's arguments for a request.
@@ -92,7 +94,10 @@ class RequestForm:
             arguments["stop"] = list(request.stop)
         if request.schema:
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+            arguments[SCHEMA] = {"type": "json_schema", "json_schema": schema}
+        if request.logprobs:
+            # The older API takes a number of alternatives to each token
+            arguments["logprobs"] = True if request.messages else 1
         kept = {
             name: value for name, value in arguments.items() if self._key(name) not in self.refused
         }
@@ -146,7 +151,8 @@ class RequestForm:
             f"{name}={json.dumps(arguments[name])}" if name in fixed else name
             for name in sorted(arguments)
         ]
-        return ", ".join(texts)
+        without_schema = ["no JSON schema"] if SCHEMA in self.refused else []
+        return ", ".join([*texts, *without_schema])
 
 
 def requests_differ(forms: Collection[str]) -> bool:

@@ -7,7 +7,7 @@ import json
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ import openai
 
 from ifqa.llms.cache import LONGEST_TEXT
 from ifqa.llms.credentials import key_forms, redact, remove_key
+from ifqa.llms.logprobs import RawToken, locate_tokens, parse_tokens
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion
 
@@ -123,6 +124,7 @@ def parse_response(
         finish,
         cached_prompt_tokens=_cached_tokens(answer.get("usage")),
         reasoning=_without_surrogates(reasoning),
+        logprobs=locate_tokens(text, parse_tokens(choice.get("logprobs"))),
     )
 
 
@@ -375,6 +377,7 @@ class StreamedAnswer:
         self._reasoning = ""
         self._finish = ""
         self._usage: object = None
+        self._tokens = list[RawToken]()
         self._rest = b""  # of a line that is being read
         self._lines: list[str] = []  # of the event that is being read
         self.done = False  # whether the stream said that it is complete
@@ -428,6 +431,7 @@ class StreamedAnswer:
         if choice.get("index"):  # a later choice
             return
         self._finish = choice.get("finish_reason") or self._finish
+        self._tokens += parse_tokens(choice.get("logprobs"))
         delta = choice.get("delta") if self._chat else choice
         if not isinstance(delta, dict):
             return
@@ -471,7 +475,11 @@ class StreamedAnswer:
             )
         if not (self._finish or self.done):
             return Failure("retry", "the answer broke off", used=None)
-        return parse_response(json.dumps(self.to_response()).encode(), self._chat, stop, key)
+        whole = json.dumps(self.to_response()).encode()
+        reply = parse_response(whole, self._chat, stop, key)
+        if isinstance(reply, Completion):
+            reply = replace(reply, logprobs=locate_tokens(reply.text, self._tokens))
+        return reply
 
     def _visible_text(self, text: str) -> str:
         text = remove_key(text, self._key)

@@ -23,8 +23,19 @@ _BATCH = 32  # rankings whose passages are looked up together
 _KEYS = tuple(field.name for field in fields(Prediction))
 _PREDICTION = TypeAdapter(Prediction)
 # Attributes that an `Answer` takes over
-_SHARED = ("factual", "error", "how", "confidence", "candidate", "answerable")
-_LATER = ("how", "confidence", "candidate", "answerable")  # keys that older files lack
+_SHARED = (
+    "factual",
+    "error",
+    "how",
+    "confidence",
+    "candidate",
+    "answerable",
+    "abstention",
+    "quote",
+    "change",
+)
+# Keys that older files lack
+_LATER = ("how", "confidence", "candidate", "answerable", "abstention", "quote", "change")
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:

@@ -207,6 +207,8 @@ class System:
         """
         abstained = prediction.abstain_below(*self.thresholds(threshold))
         answer = answer_of(question, abstained, evidence)
+        if answer.confidence is None and not answer.error:
+            answer = replace(answer, uncalibrated=self.reader.uncalibrated)
         # With choices or a context, one word may ask
         is_bare = not (question.choices or question.context)
         advice = question_advice(question.text) if is_bare else ""

@@ -23,14 +23,18 @@ class FittedPrompt:
 
     request: Request  # at temperature 0
     passages: tuple[Passage, ...]  # those in the prompt, best first
+    shown: tuple[Passage, ...]  # the same in the order of their numbers
     left_out: int  # passages that did not fit
     tokens: int  # an upper bound
     problem: str = ""  # why not even the bare prompt fits
 
-    def requests(self, temperature: float = 0.0, samples: int = 1) -> list[Request]:
+    def requests(
+        self, temperature: float = 0.0, samples: int = 1, logprobs: bool = False
+    ) -> list[Request]:
         """The request, once for each sample; none if there is a problem."""
         count = 0 if self.problem else samples
-        return [replace(self.request, temperature=temperature, sample=n) for n in range(count)]
+        request = replace(self.request, temperature=temperature, logprobs=logprobs)
+        return [replace(request, sample=n) for n in range(count)]
 
 
 def fit_prompt(
@@ -49,7 +53,7 @@ def fit_prompt(
     question. `choices` fills {choices}. `window` is in tokens of prompt and answer; 0 for the
     model's.
     """
-    if prompt.answer_schema() and not model.takes_schema:
+    if prompt.needs_schema and not model.takes_schema:
         raise ConfigError(
             "the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp"
         )
@@ -63,19 +67,19 @@ def fit_prompt(
             "llm.window if the model has more"
         )
     n_passages = len(passages) if prompt.reads_passages else 0
+    as_json = prompt.writes_json(model.takes_schema)
+    schema = prompt.answer_schema(choices) if as_json else ""
 
     def with_best(n: int) -> FittedPrompt:
         ordered = passages[:n] if order == "best first" else passages[:n][::-1]
-        messages, text = prompt.render(question, ordered, demos, model.chat, choices)
+        messages, text = prompt.render(question, ordered, demos, model.chat, choices, as_json)
         stop = () if model.chat else tuple(prompt.stop)
-        request = Request(
-            messages, text, max_tokens, stop=stop, schema=prompt.answer_schema(choices)
-        )
+        request = Request(messages, text, max_tokens, stop=stop, schema=schema)
         chat_tokens = _CHAT_TOKENS + sum(
             _MESSAGE_TOKENS + model.count(content) for _, content in messages
         )
         tokens = chat_tokens if messages else model.count(text)
-        return FittedPrompt(request, tuple(passages[:n]), n_passages - n, tokens)
+        return FittedPrompt(request, tuple(passages[:n]), tuple(ordered), n_passages - n, tokens)
 
     best = with_best(n_passages)
     if best.tokens <= limit:

@@ -5,6 +5,8 @@ r"""Parses the answer out of a completion by the prompt's rule, or reports that 
                  sentence, on that line or the next
     json         the values of a JSON object, whose keys the markers name; a server keeps the model
                  to its schema
+    fields       the values of a JSON object, or the texts after markers ("Answer:"), whichever the
+                 model writes; the keys are the markers' words in lower case
     whole        the whole completion on one line (GenRead's background), without a leading marker
 
 A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Spaces,
@@ -28,11 +30,12 @@ from ifqa.protocols import Cut
 from ifqa.settings import StrictModel
 
 TRUNCATED = "truncated (the token limit was reached before the end of the answer)"
-Rule = Literal["first line", "last marker", "json", "whole"]
+Rule = Literal["first line", "last marker", "json", "fields", "whole"]
 #: Raise a rule's version when it parses completions differently, so that its answers are parsed
 #: again.
 RULE_VERSIONS: dict[Rule, str] = {"last marker": "3"}
 
+_BY_MARKER: tuple[Rule, ...] = ("last marker", "fields")
 _AROUND = r"[*_\"'`]{0,4}"  # marks before a marker
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
 _WRAPS = [(mark, mark) for mark in ("**", "__", "*", "_", "`", '"', "'")] + [("“", "”"), ("‘", "’")]
@@ -42,26 +45,65 @@ _ABBREVIATION = re.compile(
 )
 
 
+#: How models say that the passages do not have the answer, whatever words the prompt gives them.
+_NOT_SAID = re.compile(
+    r"(?:it is |this is |that is )?(?:not (?:said|stated|mentioned|specified|given|provided"
+    r"|available|known|found|in the passages?)|unknown|n/a|null)\b(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_ANSWER = ("", "none", "no answer")  # they say so too, where nothing is quoted
+_GUESS = re.compile(r"\s*[:;]\s*(?P<guess>\S.*)", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """The answer, with the one in the real world if the prompt asks for it.
+    """The answer, with the other parts that the prompt asks for.
 
     Or `problem`: why there is no answer.
+
+    Attributes:
+        answer: the answer; empty if the model says that the passages do not have it.
+        factual: the answer in the real world.
+        problem: why there is no answer; empty for an answer, and for "not said".
+        quote: what the model quotes from a passage.
+        passage: the number of that passage, from 1; 0 if it names none.
+        change: what the question's supposition changes.
+        not_said: whether the model says that the passages do not have the answer.
+        guess: its guess nevertheless.
     """
 
     answer: str
     factual: str = ""
     problem: str = ""
+    quote: str = ""
+    passage: int = 0
+    change: str = ""
+    not_said: bool = False
+    guess: str = ""
 
 
 class AnswerParser(StrictModel):
-    """The section [parse] of a prompt file: the rule, and the markers of the answer ("Answer:") and
-    of the factual answer.
+    """The section [parse] of a prompt file: the rule, and the markers of the answer ("Answer:"), of
+    the factual answer, and of a quote, its passage's number, and what the supposition changes.
     """
 
     rule: Rule
     answer: str = ""
     factual: str = ""
+    quote: str = ""
+    passage: str = ""
+    change: str = ""
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All markers that are set."""
+        markers = (self.quote, self.passage, self.change, self.factual, self.answer)
+        return tuple(filter(None, markers))
+
+    def passage_number(self, text: str) -> int:
+        """The number of a passage in a text, such as "[3]"; 0 if there is none."""
+        number = re.search(r"\d{1,4}", text)
+        return int(number[0]) if number else 0
 
     def parse(self, completion: str, labels: tuple[str, ...] = (), cut: Cut = "no") -> ParsedAnswer:
         """The answer in a completion.
@@ -77,6 +119,8 @@ class AnswerParser(StrictModel):
             return ParsedAnswer("", problem="empty")
         if self.rule == "json":
             return self._parse_json(text)
+        if self.rule == "fields":
+            return self._parse_fields(text, labels, cut)
         parsed = self._parse_lines(text, labels)
         if cut == "no" or self.rule == "whole" or boxed(text):
             return parsed
@@ -111,22 +155,46 @@ class AnswerParser(StrictModel):
 
     def _parse_json(self, text: str) -> ParsedAnswer:
         """The answers in a JSON object, which may stand in a fenced block."""
-        try:
-            values = json.loads(text[text.find("{") : text.rfind("}") + 1])
-        except (ValueError, RecursionError):
+        values = _json_object(text)
+        if values is None:
             return ParsedAnswer("", problem="no JSON object, or one that was cut off")
-        texts = (
-            "" if values.get(key) is None else str(values[key])
-            for key in (self.answer, self.factual)
-        )
+        texts = (_text_of(values.get(key)) for key in (self.answer, self.factual))
         answer, factual = (clean_answer(" ".join(text.splitlines())) for text in texts)
         return ParsedAnswer(
             answer, factual, "" if answer else f"nothing under the key {self.answer!r}"
         )
 
+    def _parse_fields(self, text: str, labels: tuple[str, ...], cut: Cut) -> ParsedAnswer:
+        """The fields of a JSON object, or else of lines that begin with markers."""
+        values = _json_object(text)
+        if values is None:
+            if cut != "no":
+                return ParsedAnswer("", problem=TRUNCATED)
+            lines = self._answer_lines(text, labels)
+            marked = {marker: self._marked(lines, marker) for marker in self.markers}
+            if marked[self.answer] is None:
+                return ParsedAnswer("", problem=f"no line {self.answer!r}")
+            fields = {marker: found or "" for marker, found in marked.items()}
+            if self.quote and marked[self.quote] is None:
+                fields[self.quote] = self._before_markers(lines)
+        else:
+            if field_key(self.answer) not in values:
+                missing = f"no key {field_key(self.answer)!r}"
+                return ParsedAnswer("", problem=missing)
+            fields = {marker: _text_of(values.get(field_key(marker))) for marker in self.markers}
+        quote = fields.get(self.quote, "").strip()
+        parsed = ParsedAnswer(
+            clean_answer(" ".join(fields[self.answer].splitlines())),
+            clean_answer(fields.get(self.factual, "")),
+            quote="" if _NOTHING.fullmatch(quote) else quote,
+            passage=self.passage_number(fields.get(self.passage, "")),
+            change=" ".join(fields.get(self.change, "").split()),
+        )
+        return _mark_not_said(parsed)
+
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
-        if self.rule == "last marker":
+        if self.rule in _BY_MARKER:
             # Behind a closing quote or bracket a lower-case "answer:" may be prose
             marker = re.escape(self.answer)
             any_case = rf"(?<=[.!?。])[ \t]+(?=(?i:{_AROUND}{_marker(self.answer)}))"
@@ -138,7 +206,7 @@ class AnswerParser(StrictModel):
                 return lines[:n]
             answered |= (
                 bool(line.strip())
-                if self.rule != "last marker"
+                if self.rule not in _BY_MARKER
                 else _after(self.answer, line) is not None
             )
         return lines
@@ -148,6 +216,18 @@ class AnswerParser(StrictModel):
         first, *rest = [*dropwhile(_NOTHING.fullmatch, lines)] or [""]
         after = _after(self.answer, first)
         return [first if after is None else after, *rest]
+
+    def _before_markers(self, lines: list[str]) -> str:
+        """The text before the first line with a marker.
+
+        The prompt of the completion form ends with the first marker.
+        """
+        unmarked = list[str]()
+        for line in lines:
+            if any(_after(marker, line) is not None for marker in self.markers):
+                break
+            unmarked.append(line)
+        return " ".join(" ".join(unmarked).split())
 
     def _marked(self, lines: list[str], marker: str) -> str | None:
         """The text after the last marker that begins a line, on that line or the next non-empty
@@ -159,10 +239,48 @@ class AnswerParser(StrictModel):
             if rest is not None:
                 marked = rest
             elif marked == "" and not any(
-                _after(other, line) is not None for other in (self.answer, self.factual)
+                _after(other, line) is not None for other in self.markers
             ):
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
+
+
+def field_key(marker: str) -> str:
+    """The key of a JSON object for a marker: "answer" for "Answer:"."""
+    return marker.rstrip(":").strip().lower()
+
+
+def _json_object(text: str) -> dict[str, object] | None:
+    """The JSON object in a text, which may stand in a fenced block; None if there is none."""
+    try:
+        values = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def _text_of(value: object) -> str:
+    """A JSON value as a text; empty for null."""
+    return "" if value is None else str(value)
+
+
+def _mark_not_said(parsed: ParsedAnswer) -> ParsedAnswer:
+    """The parsed answer, marked if it says that the passages do not have one.
+
+    A guess may follow a colon: "not said: 1865".
+    """
+    answer = parsed.answer
+    if not parsed.quote and answer.casefold() in _NO_ANSWER:
+        return replace(parsed, answer="", not_said=True)
+    if not answer:
+        return replace(parsed, not_said=True)
+    match = _NOT_SAID.fullmatch(answer)
+    if match is None:
+        return parsed
+    guess = _GUESS.fullmatch(match["rest"])
+    return replace(
+        parsed, answer="", not_said=True, guess=clean_answer(guess["guess"]) if guess else ""
+    )
 
 
 def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:

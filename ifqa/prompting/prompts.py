@@ -15,6 +15,10 @@ templates and, in `[parse]`, the rule that finds the answer. Templates have plac
                 {background} (the texts of the passages), and each reasoning step, by its name in
                 `steps`
 
+With the rule "fields", {quote} and {passage} are what the answer rests on, word for word, and the
+number of its passage, and {change} is what the question's supposition changes. A model that keeps
+to a JSON schema writes such an answer as an object, and any other as the lines of the template.
+
 The chat form has messages: system, demonstrations, user. The completion form is one text that ends
 with the beginning of the assistant template, from which the model continues. Values may contain
 braces or markers such as "Answer:".
@@ -36,6 +40,7 @@ from ifqa.prompting.parsing import (
     RULE_VERSIONS,
     AnswerParser,
     ParsedAnswer,
+    field_key,
     label_choices,
     match_choice,
 )
@@ -88,33 +93,43 @@ class Prompt(StrictModel):
         demos: Sequence[Demo],
         chat: bool,
         choices: Sequence[str] = (),
+        as_json: bool = False,
     ) -> tuple[Messages, str]:
         """The rendered prompt: messages as (role, content) and no text, or no messages and a text.
 
         Passages keep their order. Parts without a placeholder in the templates are left out.
+        `as_json` asks for the fields of an answer as an object of JSON, if the prompt has fields.
         """
         demo_turns = [
-            (self._user(demo.question, demo.passages, demo.choices), self.show(demo))
+            (
+                self._user(demo.question, demo.passages, demo.choices),
+                self.show(demo, as_json=as_json),
+            )
             for demo in demos
         ]
         last = self._user(question, passages, choices)
+        system = self.system
+        if as_json and self.has_fields:
+            keys = ", ".join(json.dumps(key) for key in self._field_keys())
+            system += f"\nWrite these as one object of JSON with the keys {keys}."
         if chat:
-            head = [("system", self.system)] if self.system else []
+            head = [("system", system)] if system else []
             turns = [
                 turn
                 for user, reply in demo_turns
                 for turn in (("user", user), ("assistant", reply))
             ]
             return (*head, *turns, ("user", last)), ""
+        opening = "" if as_json else self.opening
         texts = [
-            self.system,
+            system,
             *(f"{user}\n{reply}" for user, reply in demo_turns),
-            f"{last}\n{self.opening}",
+            f"{last}\n{opening}",
         ]
         return (), _BETWEEN.join(filter(None, texts))
 
-    def show(self, demo: Demo, chat: bool = True) -> str:
-        """The completion that a demonstration shows.
+    def show(self, demo: Demo, chat: bool = True, as_json: bool = False) -> str:
+        """The completion that a demonstration shows; `as_json` as in `render`.
 
         In the completion form without the opening, which the prompt ends with.
         """
@@ -132,27 +147,68 @@ class Prompt(StrictModel):
                     f"{demo.question[:60]!r} "
                     f"has none; use other demonstrations, such as 'sample', or none"
                 )
-        if self.answer_schema():  # values within strings of JSON
+        if as_json and self.has_fields:
+            lines = self.assistant.splitlines()
+            fields: dict[str, object] = {}
+            for key, line in zip(self._field_keys(), lines, strict=True):
+                _, _, template = line.partition(":")
+                fields[key] = template.strip().format(**values)
+            number = field_key(self._parser.passage)
+            if number in fields:
+                fields[number] = self._parser.passage_number(str(fields[number]))
+            return json.dumps(fields, ensure_ascii=False)
+        if self._parser.rule == "json":  # values within strings of JSON
             values = {
                 name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()
             }
         return self.assistant.format(**values).removeprefix("" if chat else self.opening)
 
+    def writes_json(self, takes_schema: bool) -> bool:
+        """Whether a model is asked for an object of JSON.
+
+        `takes_schema` says whether it keeps a completion to a schema.
+        """
+        return self._parser.rule == "json" or (self.has_fields and takes_schema)
+
+    @property
+    def needs_schema(self) -> bool:
+        """Whether only a model that keeps to a JSON schema can answer."""
+        return self._parser.rule == "json"
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether the answer comes with other fields, as an object of JSON or as lines."""
+        return self._parser.rule == "fields"
+
+    @property
+    def asks_quote(self) -> bool:
+        """Whether the answer comes with a quote from a passage."""
+        return bool(self._parser.quote)
+
+    def _field_keys(self) -> list[str]:
+        """The keys of the fields, in the order of the assistant template."""
+        return [field_key(line.partition(":")[0]) for line in self.assistant.splitlines()]
+
     def answer_schema(self, choices: Sequence[str] = ()) -> str:
         """The JSON schema of the object that the assistant template describes.
 
-        Empty unless [parse] has the rule "json".
+        Empty unless [parse] has the rule "json" or "fields".
         """
-        if self._parser.rule != "json":
+        if self._parser.rule == "json":
+            keys = list(json.loads(self.assistant.format_map(defaultdict(str))))
+        elif self.has_fields:
+            keys = self._field_keys()
+        else:
             return ""
         properties: dict[str, object] = {}
-        for key in json.loads(self.assistant.format_map(defaultdict(str))):
+        for key in keys:
+            kind = "integer" if key == field_key(self._parser.passage) else "string"
             only = (
                 {"enum": list(choices)}
-                if choices and self.shows_choices and key == self._parser.answer
+                if choices and self.shows_choices and key == field_key(self._parser.answer)
                 else {}
             )
-            properties[key] = {"type": "string", **only}
+            properties[key] = {"type": kind, **only}
         schema = {"type": "object", "properties": properties, "required": list(properties)}
         return json.dumps(schema | {"additionalProperties": False})
 
@@ -248,23 +304,35 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
         raise ConfigError(
             f"{where}: 'assistant' is not an object of JSON ({error}), which [parse] wants"
         ) from error
-    # [parse] must find the answer in the completion that `assistant` describes, in both forms
-    demo = Demo(
-        "If so?",
+    _check_parser(prompt, where)
+    return prompt
+
+
+def _check_parser(prompt: Prompt, where: str) -> None:
+    """Refuse a prompt whose [parse] does not find the answer in the completion that `assistant`
+    describes, in any of its forms.
+    """
+    parser = prompt._parser
+    steps = {name: "3" if name == "passage" else "word" for name in prompt.steps}
+    demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), steps, "seven")
+    expected = ParsedAnswer(
         "forty-two",
-        (Passage("0", "", "forty-two"),),
-        dict.fromkeys(prompt.steps, "word"),
-        "seven",
+        "seven" if parser.factual else "",
+        quote="word" if parser.quote else "",
+        passage=3 if parser.passage else 0,
+        change="word" if parser.change else "",
     )
-    for chat in (True, False):
-        parsed = prompt.parse(prompt.show(demo, chat))
-        if parsed != ParsedAnswer("forty-two", "seven" if prompt._parser.factual else ""):
+    shown = [prompt.show(demo, chat) for chat in (True, False)]
+    if prompt.has_fields:
+        shown.append(prompt.show(demo, as_json=True))
+    for completion in shown:
+        parsed = prompt.parse(completion)
+        if parsed != expected:
             reason = parsed.problem or f"found {parsed.answer!r} and {parsed.factual!r}"
             problem = (
                 "[parse] does not find the answer in the completion that 'assistant' describes"
             )
             raise ConfigError(f"{where}: {problem} ({reason}); make them agree")
-    return prompt
 
 
 def _placeholders(template: str) -> list[str]:

@@ -24,8 +24,8 @@ from ifqa.protocols import (
     Requirement,
     no_progress,
 )
-from ifqa.reading.llm import DemoSettings, Llm
-from ifqa.reading.span.reader import Extractive
+from ifqa.reading.llm import DemoSettings, Llm, Reply
+from ifqa.reading.span.reader import Extractive, ReadAnswer
 from ifqa.records import Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import PluginSettings
@@ -50,12 +50,14 @@ class Cascade(Reader):
     Where the model gives the probability of an answer (hf) and the prompt wants the answer alone,
     both decide: of the model's own answer and the span reader's eight best, the one with the
     highest sum of both log probabilities wins (UnitedQA; Cheng et al., ACL 2021); the span reader's
-    probabilities are raised by 0.001. A model that is replayed or served gives none, and its answer
-    stands. If a completion has no answer, the span reader's stays. Weighed answers and the model's
-    own have no confidence. If a request fails, so does the prediction, and the next run retries it.
+    probabilities are raised by 0.001. A model that is replayed or served gives none: of its answer
+    and the span reader's the one with the higher fitted confidence wins, and without a calibration
+    (`ifqa train calibration --reader llm`) the model's stands. If a completion has no answer, the
+    span reader's stays. Weighed answers have no confidence. If a request fails, so does the
+    prediction, and the next run retries it.
     """
 
-    version = 2
+    version = 3
     takes = ("llm", "root")
     chunk = 128  # questions: large enough for batches of a model in this process
     trained_verb = "was trained on, or shows,"
@@ -78,7 +80,9 @@ class Cascade(Reader):
             ),
             llm=llm,
             root=root,
+            span=self._span,
         )
+        self.uncalibrated = self._llm.uncalibrated
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
         self.label = self._llm.label
         self._weighs = llm.weighs_answers and self._llm.prompt.wants_answer_alone
@@ -89,33 +93,42 @@ class Cascade(Reader):
         passages: RankedPassages,
         advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        read = self._span.read(questions, passages)
-        predictions = [self._span.rate(answer) for answer in read]
+        read = self._span.read_rated(questions, passages)
+        predictions = [answer.prediction for answer in read]
         unsure = [
             n
             for n, prediction in enumerate(predictions)
             if prediction.abstained or prediction.failed
         ]
         advance(len(questions) - len(unsure))
-        unsure_questions = [questions[n] for n in unsure]
-        prompts = self._llm.fitted(unsure_questions, [passages[n] for n in unsure])
         # Of a question's work that is done when the language model has answered
         share = 0.5 if self._weighs else 1.0
-        answers = self._llm.answer_prompts(
-            unsure_questions, prompts, lambda done: advance(done * share)
+        replies = self._llm.ask(
+            [questions[n] for n in unsure],
+            [passages[n] for n in unsure],
+            lambda done: advance(done * share),
         )
-        for n, own, prompt in zip(unsure, answers, prompts, strict=True):
-            span = predictions[n]
-            unparsed = own.error.startswith("unparsed")
-            predictions[n] = (
-                replace(span, answer=span.candidate, candidate="")
-                if unparsed and span.candidate
-                else own
-            )
-            if self._weighs and span.candidate and (unparsed or not own.failed):
-                predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
+        explained = self._llm.explain(replies, [read[n] for n in unsure])
+        for n, reply in zip(unsure, explained, strict=True):
+            predictions[n] = self._decide(read[n], reply)
             advance(1.0 - share)
         return predictions
+
+    def _decide(self, read: ReadAnswer, reply: Reply) -> Prediction:
+        """The prediction of the span reader, which is unsure, or of the language model."""
+        span = read.prediction
+        own = self._llm.rate(reply)
+        unparsed = own.error.startswith("unparsed")
+        if not span.candidate or (own.failed and not unparsed):
+            return own
+        if self._weighs:
+            return self._weigh(reply.question, span, own, read.shares, reply.prompt)
+        as_answer = replace(span, answer=span.candidate, candidate="")
+        if unparsed:
+            return as_answer
+        if own.confidence is None or span.confidence is None:
+            return own
+        return own if own.confidence >= span.confidence else as_answer
 
     def _weigh(
         self,

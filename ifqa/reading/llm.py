@@ -1,23 +1,43 @@
-"""Reader 'llm': a language model with a prompt, demonstrations, and a vote over samples."""
+"""Reader 'llm': a language model with a prompt, demonstrations, and a vote over samples.
+
+Its answers are as accountable as the span reader's: each names the sentence that it rests on, and
+has a confidence if one was fitted for the model.
+"""
 
 import hashlib
 import math
+import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
-from ifqa.errors import ConfigError
+from ifqa.errors import ConfigError, MissingInput, SchemaRefused
 from ifqa.llms.budget import UsageMeter
-from ifqa.plugins import open_benchmark
+from ifqa.plugins import code_fingerprint, open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
+from ifqa.prompting.parsing import ParsedAnswer
 from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.prompting.quotes import find_quote
 from ifqa.protocols import Cut, LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
-from ifqa.records import Completion, Prediction, Question, Request, StageUsage
+from ifqa.reading.llm_confidence import (
+    LlmCalibration,
+    calibration_path,
+    calibrations_of,
+    llm_features,
+    load_llm_calibration,
+)
+from ifqa.reading.llm_evidence import explain_afterwards, explain_quote
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive, ReadAnswer
+from ifqa.reading.span.weights import fingerprint_weights
+from ifqa.records import Completion, Passage, Prediction, Question, Quote, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Natural, PluginSettings, Positive, Temperature
+from ifqa.settings import Natural, PluginSettings, Positive, Share, Temperature
 from ifqa.storage.files import sha256
+
+_NOT_SAID = "the model says that they do not have it"
 
 
 class DemoSettings(PluginSettings):
@@ -41,10 +61,15 @@ class Llm(Reader):
 
     A prediction fails if the question exceeds the window, the request fails, the prompt's rule
     finds no answer in the completion ("unparsed: …"), or the answer is none of the choices that the
-    prompt shows.
+    prompt shows. It abstains if the model says that no passage has the answer.
+
+    An answer's sentence is the one that the model quotes, if the prompt asks for a quote (which is
+    looked up in the passages), else the one that the span reader finds for the answer afterwards.
+    Its confidence is fitted for the model and the prompt (`ifqa train calibration --reader llm`);
+    without that it has none.
     """
 
-    version = 2
+    version = 3
     takes = ("llm", "root")
     trained_verb = "shows demonstrations of"
     # questions: each completion is stored as it arrives, so parts would gain nothing
@@ -61,8 +86,24 @@ class Llm(Reader):
         """The order of the passages: "best first", or "best last", with the best passage next to
         the question.
         """
+        span_reader: bool = True
+        """Whether the span reader reads the passages, too. It finds the sentence of an answer
+        without a quote, and the confidence counts what it says.
+        """
+        threshold: Share = 0.0
+        """The reader abstains below this confidence, for which the model and the prompt need a
+        calibration.
+        """
 
-    def __init__(self, settings: Settings, *, llm: LanguageModel, root: Path = Path()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        llm: LanguageModel,
+        root: Path = Path(),
+        span: Extractive | None = None,
+    ) -> None:
+        """`span` is the span reader to use; without one, it is opened when it first reads."""
         demos = settings.demos
         shots = settings.shots
         if settings.samples > 1 and not settings.temperature:
@@ -91,8 +132,18 @@ class Llm(Reader):
         self.family = self._load_demos([]).family if demos else ""
         self.trained_on = llm.trained_on
         self.label = llm.label
+        self._own_span = span
+        self._reads_along = settings.span_reader and self.prompt.reads_passages
         self.concurrent = llm.concurrent
+        self._reading = threading.Lock()  # the span reader reads in one thread at a time
         self._meter = UsageMeter(llm)
+        self.calibration, self.uncalibrated = self._load_calibration(settings)
+        self.threshold = self.abstain_threshold = settings.threshold
+        if self.threshold and self.calibration is None:
+            raise MissingInput(
+                f"reader 'llm': threshold = {self.threshold:g} needs a confidence: "
+                f"{self.uncalibrated}"
+            )
 
     def answer(
         self,
@@ -100,37 +151,120 @@ class Llm(Reader):
         passages: RankedPassages,
         advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        """Predictions with the passages shown.
+        """Predictions with the passages shown, the one with the supporting sentence first.
 
         With several samples, `score` is the log of the share that agree.
         """
-        return self.answer_prompts(questions, self.fitted(questions, passages), advance)
+        replies = self.ask(questions, passages, advance)
+        return [self.rate(reply) for reply in self.explain(replies)]
 
-    def answer_prompts(
+    def ask(
         self,
         questions: Sequence[Question],
-        fitted: Sequence[FittedPrompt],
-        advance: ProgressCallback,
-    ) -> list[Prediction]:
-        """`answer` for the questions' fitted prompts."""
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
+    ) -> list["Reply"]:
+        """What the model replies, before support and confidence."""
+        fitted = self.fitted(questions, passages)
         requests = self._requests(fitted)
-        completions = iter(
-            self._meter.complete(requests, lambda done: advance(done / self.samples))
-        )
-        predictions = []
+        try:
+            answered = self._meter.complete(requests, lambda done: advance(done / self.samples))
+        except SchemaRefused:
+            if self.prompt.needs_schema:
+                raise
+            # Nothing was asked yet; the same fields are asked for as lines
+            fitted = self.fitted(questions, passages)
+            requests = self._requests(fitted)
+            answered = self._meter.complete(requests, lambda done: advance(done / self.samples))
+        completions = iter(answered)
+        replies = []
         for question, prompt in zip(questions, fitted, strict=True):
             self._meter.counts["left_out"] += prompt.left_out
             if prompt.problem:
                 self._meter.counts["too_long"] += 1
                 advance(1)
-                predictions.append(
-                    Prediction(question.id, "", error=f"not asked: {prompt.problem}")
-                )
+                failed = Prediction(question.id, "", error=f"not asked: {prompt.problem}")
+                replies.append(Reply(question, failed, prompt))
             else:
                 samples = [next(completions) for _ in range(self.samples)]
-                ids = tuple(passage.id for passage in prompt.passages)
-                predictions.append(replace(self._vote(question, samples), passage_ids=ids))
-        return predictions
+                replies.append(self._vote(question, prompt, samples))
+        return replies
+
+    def explain(
+        self, replies: Sequence["Reply"], read: Sequence[ReadAnswer] | None = None
+    ) -> list["Reply"]:
+        """The replies with the sentences that their answers rest on.
+
+        `read` is what the span reader says of the same passages; without it, they are read now.
+        """
+        if read is None:
+            read = self._read_along(replies)
+        return [self._explain(reply, read[n] if read else None) for n, reply in enumerate(replies)]
+
+    def _read_along(self, replies: Sequence["Reply"]) -> list[ReadAnswer]:
+        """What the span reader says of the passages that the model was shown.
+
+        Empty if it does not read along.
+        """
+        if not self._reads_along:
+            return []
+        questions = [reply.question for reply in replies]
+        shown = [reply.prompt.passages for reply in replies]
+        with self._reading:
+            return self._span.read_rated(questions, shown)
+
+    @cached_property
+    def _span(self) -> Extractive:
+        return self._own_span or Extractive(Extractive.Settings(), root=self._root)
+
+    def _explain(self, reply: "Reply", read: ReadAnswer | None) -> "Reply":
+        """A reply with the sentence that its answer rests on.
+
+        The passage of that sentence becomes the first of its passages.
+        """
+        prediction = reply.prediction
+        passages = reply.prompt.passages
+        if prediction.failed:
+            return reply
+        how = None
+        if prediction.answer and prediction.quote:
+            how = explain_quote(prediction.quote, prediction.answer, passages)
+        if prediction.answer and how is None and read:
+            how = explain_afterwards(prediction.answer, passages, read)
+        places = prediction.quote.places if prediction.quote else ()
+        first = [how.passage_id] if how else []
+        first += [place.passage_id for place in places]
+        ids = dict.fromkeys([*first, *(passage.id for passage in passages)])
+        explained = replace(prediction, how=how, passage_ids=tuple(ids))
+        return replace(reply, prediction=explained, read=read)
+
+    def features(self, reply: "Reply") -> dict[str, float]:
+        """The features of an answer's confidence; empty without an answer."""
+        if not reply.prediction.answer:
+            return {}
+        return llm_features(
+            reply.question, reply.prediction, reply.completion, reply.agreement, reply.read
+        )
+
+    def rate(self, reply: "Reply") -> Prediction:
+        """The prediction with its confidence, or an abstention below the threshold."""
+        prediction = reply.prediction
+        if self.calibration is None or not prediction.answer:
+            return prediction
+        confidence = self.calibration.confidence(self.features(reply))
+        return replace(prediction, confidence=confidence).abstain_below(self.threshold)
+
+    def _load_calibration(self, settings: Settings) -> tuple[LlmCalibration | None, str]:
+        """The model's calibration for the prompt, or why its answers have no confidence."""
+        path = calibration_path(self._root, self.llm.name, settings.prompt)
+        digest = sha256(prompt_path(settings.prompt, self._root))
+        calibration, problem = load_llm_calibration(path, digest, span_weights())
+        if calibration:
+            return calibration, ""
+        mend = "fit it: ifqa train calibration --reader llm --experiment NAME"
+        which = f"{self.llm.name} with the prompt {settings.prompt}"
+        because = f" ({problem})" if problem else ""
+        return None, f"not calibrated for {which}{because}; {mend}"
 
     def fitted(self, questions: Sequence[Question], passages: RankedPassages) -> list[FittedPrompt]:
         """The prompt for each question, with the passages that fit the window."""
@@ -149,7 +283,7 @@ class Llm(Reader):
         return [
             request
             for prompt in fitted
-            for request in prompt.requests(self.temperature, self.samples)
+            for request in prompt.requests(self.temperature, self.samples, logprobs=True)
         ]
 
     def usage(self) -> StageUsage:
@@ -173,8 +307,11 @@ class Llm(Reader):
             files += open_benchmark(benchmark, root).files(split)
         elif demos:
             files.append(demos_path(demos, root))
-        rule_version = load_prompt(settings.prompt, root).rule_version
-        digests = filter(None, (*map(sha256, files), rule_version))
+        prompt = load_prompt(settings.prompt, root)
+        files += calibrations_of(root, settings.prompt)
+        reads_along = prompt.reads_passages and getattr(settings, "span_reader", True)
+        span = [code_fingerprint(Extractive), span_weights()] if reads_along else []
+        digests = filter(None, (*map(sha256, files), prompt.rule_version, *span))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
     def _load_demos(self, questions: Sequence[Question]) -> Demos:
@@ -195,33 +332,80 @@ class Llm(Reader):
             source.questions(split), self._shots, self._seed, source.family(split), texts
         )
 
-    def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
+    def _vote(
+        self, question: Question, prompt: FittedPrompt, completions: Sequence[Completion]
+    ) -> "Reply":
+        """The reply that most samples agree on."""
         complete = [completion for completion in completions if not completion.error]
         self._meter.count_failures(completions)
+        ids = tuple(passage.id for passage in prompt.passages)
         if not complete:
-            return Prediction(question.id, "", error=completions[0].error)
+            failed = Prediction(question.id, "", error=completions[0].error, passage_ids=ids)
+            return Reply(question, failed, prompt)
         self._meter.counts["cut"] += any(completion.finish == "length" for completion in complete)
         parsed = []
         for completion in complete:
             cut: Cut = "no"
             if completion.finish == "length":
                 cut = "in text" if completion.reasoning else self.llm.cut
-            parsed.append(
-                (self.prompt.parse(completion.text, question.choices, cut), completion.text)
-            )
+            parsed.append((self.prompt.parse(completion.text, question.choices, cut), completion))
         # Choices such as "+" would be normalised to nothing
         key = str if self.prompt.shows_choices else normalize
         votes = Counter(key(answer.answer) for answer, _ in parsed if not answer.problem)
         if not votes:
             self._meter.counts["unparsed"] += 1
-            return Prediction(
-                question.id, "", completion=parsed[0][1], error=f"unparsed: {parsed[0][0].problem}"
+            first, completion = parsed[0]
+            failed = Prediction(
+                question.id,
+                "",
+                completion=completion.text,
+                passage_ids=ids,
+                error=f"unparsed: {first.problem}",
             )
+            return Reply(question, failed, prompt)
         best, count = votes.most_common(1)[0]
-        answer, text = next(
+        answer, completion = next(
             pair for pair in parsed if not pair[0].problem and key(pair[0].answer) == best
         )
-        score = math.log(count / len(completions)) if self.samples > 1 else None
-        return Prediction(
-            question.id, answer.answer, completion=text, score=score, factual=answer.factual
+        agreement = count / len(completions)
+        prediction = Prediction(
+            question.id,
+            answer.answer,
+            completion=completion.text,
+            passage_ids=ids,
+            score=math.log(agreement) if self.samples > 1 else None,
+            factual=answer.factual,
+            candidate=answer.guess,
+            abstention=_NOT_SAID if answer.not_said else "",
+            quote=_quote_of(answer, prompt.shown, self.prompt.asks_quote),
+            change=answer.change,
         )
+        return Reply(question, prediction, prompt, completion, agreement)
+
+
+def _quote_of(answer: ParsedAnswer, shown: Sequence[Passage], asks_quote: bool) -> Quote | None:
+    """What a model quotes for its answer, looked up; None if it was not asked to, or abstains."""
+    if not asks_quote or (answer.not_said and not answer.quote):
+        return None
+    return find_quote(answer.quote, shown, answer.passage)
+
+
+def span_weights() -> str:
+    """The hash of the weights of the span reader that reads along."""
+    return fingerprint_weights(BUNDLED_WEIGHTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's reply to a question, as a prediction, with what its confidence counts.
+
+    `completion` is the one that the answer was parsed from, empty after a failure; `agreement` is
+    the share of the samples with the same answer; `read` is what the span reader says.
+    """
+
+    question: Question
+    prediction: Prediction
+    prompt: FittedPrompt
+    completion: Completion = field(default_factory=Completion)
+    agreement: float = 1.0
+    read: ReadAnswer | None = None

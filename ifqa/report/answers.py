@@ -24,7 +24,7 @@ from ifqa.pipeline.searched import CorpusSummary
 from ifqa.pipeline.stage_outputs import passage_source
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
-from ifqa.records import Ablation, Answer, Question, fingerprint_questions
+from ifqa.records import Ablation, Answer, Question, Quote, fingerprint_questions
 from ifqa.report.table import sanitize
 from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
@@ -39,11 +39,14 @@ _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstain
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The sentence that contains an answer, or from which it was computed."""
+    """The sentence that an answer rests on: it has the answer, or the answer was computed from it,
+    or a language model quoted it. `origin` is as in `Explanation`.
+    """
 
     sentence: str
     source: str  # such as "handbook.pdf, p. 12"
     passage_id: str
+    origin: str
 
 
 def find_support(answer: Answer) -> Support | None:
@@ -54,14 +57,17 @@ def find_support(answer: Answer) -> Support | None:
     if not answer.text:
         return None
     for passage in answer.evidence:
+        origin = "found afterwards"
         if answer.how and answer.how.passage_id == passage.id:
             start, end, at = *answer.how.sentence, answer.how.span[0]
+            origin = answer.how.origin
         elif answer.how or len(pieces := answer.highlights(passage)) < 2:
             continue
         else:
             at = len(pieces[0])
             start, end = sentence_span(passage.text, at, at + len(pieces[1]))
-        return Support(passage.text[start:end], passage_source(passage, at), passage.id)
+        source = passage_source(passage, at)
+        return Support(passage.text[start:end], source, passage.id, origin)
     return None
 
 
@@ -79,6 +85,9 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
         "confidence": answer.confidence,
         "answerable": answer.answerable,
         "candidate": answer.candidate,
+        "abstention": answer.abstention,
+        "quote": asdict(answer.quote) if answer.quote else None,
+        "change": answer.change,
         "support": asdict(support) if support else None,
         "evidence": [
             {**asdict(passage), "source": passage_source(passage, answer.position(passage))}
@@ -86,6 +95,7 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
         ],
     }
     record |= {"note": answer.note} if answer.note else {}
+    record |= {"uncalibrated": answer.uncalibrated} if answer.uncalibrated else {}
     return record | ({"searched": asdict(searched)} if searched else {})
 
 
@@ -116,30 +126,64 @@ def show_answer(
         text += f"  [{_COLOURS.get(kind, 'dim')}]({'; '.join(notes)})[/]"
     _print_field(console, "Question", sanitize(answer.question.text))
     _print_field(console, "Answer", text)
-    if refusal and answer.candidate and not (answer.text or answer.error):
+    by_threshold = answer.candidate and not (answer.text or answer.error or answer.abstention)
+    if refusal and by_threshold:
         _print_field(console, "Withheld", f"[dim]{sanitize(refusal)}[/dim]")
+    if answer.text and answer.uncalibrated:
+        _print_field(console, "", f"[dim]{sanitize(answer.uncalibrated)}[/dim]")
     if answer.note:
         _print_field(console, "Note", f"[yellow]{sanitize(answer.note)}[/yellow]")
+    _show_grounds(console, answer)
+    _show_evidence(console, answer, passages, styled)
+    if searched:
+        _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
+    console.print()
+
+
+def _show_grounds(console: Console, answer: Answer) -> None:
+    """Print how an answer was computed, or what a language model says that it rests on."""
     if answer.how and answer.how.calculation:
         _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
+    if answer.quote:
+        _print_field(console, "Quote", _quote_markup(answer.quote))
+    if answer.change:
+        _print_field(console, "Change", sanitize(answer.change))
+
+
+def _show_evidence(console: Console, answer: Answer, passages: int, styled: bool) -> None:
+    """Print the first passages behind an answer."""
     label = _evidence_label(answer)
     if label == _FACTS and answer.factual:
         _print_field(console, label, sanitize(answer.factual))
         label = ""
     for number, passage in enumerate(answer.evidence[:passages]):
-        _print_field(
-            console,
-            "" if number else label,
-            f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]",
-        )
+        source = passage_source(passage, answer.position(passage))
+        if answer.how and answer.how.origin == "found afterwards" and not number:
+            source += " (found afterwards for the model's answer)"
+        _print_field(console, "" if number else label, f"[dim]{sanitize(source)}[/dim]")
         _print_field(
             console,
             "",
             mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled),
         )
-    if searched:
-        _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
-    console.print()
+
+
+#: What the screen and the page say of a language model's quote.
+QUOTE_OUTCOMES = {
+    "exact": "found in the passage that the model names",
+    "other passage": "found, but not in the passage that the model names",
+    "stitched": "stitched from several places",
+    "missing": "not in these passages",
+}
+
+
+def _quote_markup(quote: Quote) -> str:
+    """A quote, and what became of it."""
+    outcome = QUOTE_OUTCOMES[quote.outcome]
+    if not quote.text:
+        return "[yellow]the model quotes nothing[/yellow]"
+    style = "dim" if quote.outcome == "exact" else "yellow"
+    return f"“{sanitize(quote.text)}” [{style}]({outcome})[/{style}]"
 
 
 def _evidence_label(answer: Answer) -> str:
@@ -242,13 +286,15 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-].*[|!(=]")
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
 # Of a .csv; JSON has these values under other keys
-_SUPPORT_COLUMNS = ("source", "sentence", "computed")
+_SUPPORT_COLUMNS = ("source", "sentence", "origin", "computed", "quoted", "quote_outcome")
 _COLUMNS = (
-    *("id", "question", "answer", "confidence", "answerable", "candidate"),
+    *("id", "question", "answer", "confidence", "answerable", "candidate", "abstention"),
     *_SUPPORT_COLUMNS,
+    "change",
     "factual",
     "error",
     "note",
+    "uncalibrated",
 )
 
 
@@ -344,9 +390,17 @@ def _require_one_form(log: Path, system: System) -> None:
 def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:
     support = find_support(answer)
     how = answer.how
-    cells = (support.source, support.sentence) if support else ("", "")
-    computed = str(how.calculation) if answer.text and how and how.calculation else ""
-    columns = dict(zip(_SUPPORT_COLUMNS, (*cells, computed), strict=True))
+    columns = dict.fromkeys(_SUPPORT_COLUMNS, "")
+    if support:
+        columns |= {
+            "source": support.source,
+            "sentence": support.sentence,
+            "origin": support.origin,
+        }
+    if answer.text and how and how.calculation:
+        columns["computed"] = str(how.calculation)
+    if answer.quote:
+        columns |= {"quoted": answer.quote.text, "quote_outcome": answer.quote.outcome}
     return json_line({"id": answer.question.id} | answer_json(answer, searched) | columns)
 
 

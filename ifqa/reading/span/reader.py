@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -252,7 +252,20 @@ class Extractive(Reader):
         The passage that contributes most to the answer comes first; the rest follow by their best
         candidates.
         """
-        return [self.rate(answer) for answer in self.read(questions, passages, advance)]
+        rated = self.read_rated(questions, passages, advance)
+        return [answer.prediction for answer in rated]
+
+    def read_rated(
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
+    ) -> list["ReadAnswer"]:
+        """`read` with confidence and abstention."""
+        return [
+            answer._replace(prediction=self.rate(answer))
+            for answer in self.read(questions, passages, advance)
+        ]
 
     def rate(self, answer: "ReadAnswer") -> Prediction:
         """The prediction with its confidence, or an abstention below the threshold."""
@@ -310,6 +323,8 @@ class ReadAnswer(NamedTuple):
     features: Mapping[str, float]  # of the confidence
     # The text and the probability of each candidate answer, the likeliest first
     shares: Mapping[str, float]
+    # A text -> where it was read, if it is a candidate answer
+    explain: Callable[[str], Explanation | None] = lambda text: None
 
 
 class Sentence(Extractive):
@@ -372,14 +387,24 @@ def _choose(
         )
     totals = {key: sum(weights[key].values()) for key in weights}
     chosen, *_ = likeliest = sorted(totals, key=lambda key: -totals[key])
-    evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
+
+    def evidence_for(key: str) -> int:
+        """The place of the passage that contributes most to an answer."""
+        return max(weights[key], key=lambda place: weights[key][place])
+
+    def explain_text(text: str) -> Explanation | None:
+        key = normalize(text)
+        if key not in totals:
+            return None
+        place = evidence_for(key)
+        pair, _ = candidates[place]
+        return explain(pair, passages[place].id, forms[key], sources[key, place])
+
+    evidence = evidence_for(chosen)
     places = sorted(
         range(len(passages)), key=lambda place: (place != evidence, -order.get(place, -math.inf))
     )
     ids = tuple(passages[place].id for place in places)
-    how = explain(
-        candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence]
-    )
     compared = [(score, key, place) for score, key, _, place, _ in scored]
     features = confidence_features(
         question.text, [passage.text for passage in passages], compared, chosen
@@ -391,13 +416,12 @@ def _choose(
         forms[chosen],
         completion=forms[chosen],
         passage_ids=ids,
-        how=how,
+        how=explain_text(chosen),
         answerable=answerable,
     )
     everything = sum(totals.values())
-    return ReadAnswer(
-        prediction, features, {forms[key]: totals[key] / everything for key in likeliest}
-    )
+    shares = {forms[key]: totals[key] / everything for key in likeliest}
+    return ReadAnswer(prediction, features, shares, explain_text)
 
 
 def _log_sum(scores: Sequence[float]) -> float:
