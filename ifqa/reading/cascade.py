@@ -57,7 +57,7 @@ class Cascade(Reader):
     prediction, and the next run retries it.
     """
 
-    version = 3
+    version = 2
     takes = ("llm", "root")
     chunk = 128  # questions: large enough for batches of a model in this process
     trained_verb = "was trained on, or shows,"

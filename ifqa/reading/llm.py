@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ifqa.errors import ConfigError, MissingInput, SchemaRefused
 from ifqa.llms.budget import UsageMeter
-from ifqa.plugins import code_fingerprint, open_benchmark
+from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.parsing import ParsedAnswer
@@ -69,7 +69,8 @@ class Llm(Reader):
     without that it has none.
     """
 
-    version = 3
+    # Answers are as in version 2: the sentence behind an answer does not change it
+    version = 2
     takes = ("llm", "root")
     trained_verb = "shows demonstrations of"
     # questions: each completion is stored as it arrives, so parts would gain nothing
@@ -308,10 +309,8 @@ class Llm(Reader):
         elif demos:
             files.append(demos_path(demos, root))
         prompt = load_prompt(settings.prompt, root)
-        files += calibrations_of(root, settings.prompt)
-        reads_along = prompt.reads_passages and getattr(settings, "span_reader", True)
-        span = [code_fingerprint(Extractive), span_weights()] if reads_along else []
-        digests = filter(None, (*map(sha256, files), prompt.rule_version, *span))
+        files += calibrations_of(root, settings.prompt)  # they name the span reader's weights
+        digests = filter(None, (*map(sha256, files), prompt.rule_version))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
     def _load_demos(self, questions: Sequence[Question]) -> Demos:

@@ -204,18 +204,21 @@ LINE = st.text(
 def test_the_answer_of_a_shown_demonstration_is_parsed(name, answer, factual, chat):
     prompt = load_prompt(name)
     steps = dict.fromkeys(prompt.steps, "Factual answer: none.\n\nAnswer: none, yet\nso I go on")
+    steps |= {"passage": "2"}
     completion = prompt.show(
         Demo("If?", answer, (Passage("1", "", answer),), steps, factual=factual)
     )
     parsed = prompt.parse(completion if chat else completion.removeprefix(prompt.opening))
     expected = " ".join(answer.split()) if name == "genread-generate" else answer
-    assert parsed == ParsedAnswer(expected, factual if prompt._parser.factual else "")
+    assert parsed.answer == expected
+    assert parsed.factual == (factual if prompt._parser.factual else "")
+    assert not parsed.problem
 
 
 @given(st.sampled_from(PROMPTS), st.text(max_size=200))
 def test_any_completion_has_an_answer_or_a_problem(name, completion):
     parsed = load_prompt(name).parse(completion)
-    assert bool(parsed.answer.strip()) != bool(parsed.problem)
+    assert bool(parsed.answer.strip()) != bool(parsed.problem or parsed.not_said)
     assert "\n" not in parsed.answer + parsed.problem
 
 
@@ -356,7 +359,7 @@ def test_the_samples_demonstrations_are_complete_training_questions():
     for demo in written.demos:
         assert demo.answer in train[demo.question].answers
         assert {passage.text for passage in demo.passages} & set(train[demo.question].gold_passages)
-        assert set(demo.steps) == {"reasoning", "fact", "change", "world"}
+        assert set(demo.steps) == {"reasoning", "fact", "change", "world", "quote", "passage"}
         assert demo.factual != demo.answer
 
 
