@@ -8,6 +8,7 @@ of that kind. `--gather` fills it with installed files: Debian's /usr/share/doc 
 this environment. A row of a table counts as a sentence. It needs pandoc and pdftotext (Debian:
 pandoc, poppler-utils), and `pip install beautifulsoup4 docutils ebooklib mail-parser markdown
 nbformat odfpy pandas pdfminer.six python-calamine python-docx python-pptx`.
+bench/extraction_tables.py compares tables and lists.
 """
 
 import argparse
@@ -18,14 +19,18 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.readers import read_request
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
 
 MAX_FILES = 60  # of a kind
 MIN_WORDS = 4  # of a sentence that counts
@@ -33,23 +38,24 @@ MIN_WORDS = 4  # of a sentence that counts
 
 def pandoc(kind: str) -> Callable[[Path], str]:
     def read(path: Path) -> str:
-        """The text of pandoc's HTML, with a line for each paragraph and cell, without the numbers
-        of notes.
-        """
-        from bs4 import BeautifulSoup
-
-        command = ["pandoc", "--from", kind, "--to", "html", "--wrap", "none", str(path)]
-        soup = BeautifulSoup(
-            subprocess.run(command, capture_output=True, text=True, check=True).stdout,
-            "html.parser",
-        )
-        for number in soup.select(".footnote-ref, .footnote-back"):
-            number.decompose()
-        for line_break in soup("br"):
-            line_break.replace_with("\n")
-        return soup.get_text()
+        """The text of pandoc's HTML, with a line for each paragraph and cell."""
+        return str(pandoc_soup(kind, path).get_text())
 
     return read
+
+
+def pandoc_soup(kind: str, path: Path) -> "BeautifulSoup":
+    """Pandoc's HTML, without the numbers of notes."""
+    from bs4 import BeautifulSoup
+
+    command = ["pandoc", "--from", kind, "--to", "html", "--wrap", "none", str(path)]
+    html = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    soup = BeautifulSoup(html, "html.parser")
+    for number in soup.select(".footnote-ref, .footnote-back"):
+        number.decompose()
+    for line_break in soup("br"):
+        line_break.replace_with("\n")
+    return soup
 
 
 def beautiful_soup(path: Path) -> str:
@@ -57,6 +63,11 @@ def beautiful_soup(path: Path) -> str:
 
 
 def from_html(page: str | bytes) -> str:
+    return str(main_part(page).get_text("\n"))
+
+
+def main_part(page: str | bytes) -> "BeautifulSoup | Tag":
+    """A page, or its <main>, without menus, forms and the like."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(page, "html.parser")
@@ -64,7 +75,7 @@ def from_html(page: str | bytes) -> str:
         "nav header footer aside form button script style template noscript".split()
     ):
         element.decompose()
-    return (soup.find("main") or soup).get_text("\n")
+    return soup.find("main") or soup
 
 
 def python_docx(path: Path) -> str:
@@ -94,14 +105,21 @@ def python_pptx(path: Path) -> str:
 
 def odfpy(path: Path) -> str:
     from odf import teletype, text
-    from odf.opendocument import load
 
-    body = load(str(path)).body
+    body = odf_body(path)
     return "\n".join(
         teletype.extractText(part)
         for kind in (text.P, text.H)
         for part in body.getElementsByType(kind)
     )
+
+
+def odf_body(path: Path) -> Any:
+    """The body of an OpenDocument file; odfpy prints the parts of a file that it cannot parse."""
+    from odf.opendocument import load
+
+    with redirect_stdout(None):
+        return load(str(path)).body
 
 
 def calamine(path: Path) -> str:
@@ -139,11 +157,15 @@ def python_markdown(path: Path) -> str:
 
 def from_markdown(text: str) -> str:
     """Python-Markdown's HTML, read by BeautifulSoup."""
+    return str(markdown_soup(text).get_text(" "))
+
+
+def markdown_soup(text: str) -> "BeautifulSoup":
     from bs4 import BeautifulSoup
     from markdown import markdown
 
     html = markdown(text, extensions=["tables", "fenced_code", "footnotes"])
-    return BeautifulSoup(html, "html.parser").get_text(" ")
+    return BeautifulSoup(html, "html.parser")
 
 
 def docutils_text(path: Path) -> str:
@@ -172,17 +194,21 @@ def pdfminer(path: Path) -> str:
 
 def ebooklib(path: Path) -> str:
     """The documents in the order of the spine, read by BeautifulSoup."""
+    bodies = (element for soup in ebooklib_soups(path) for element in soup.find_all("body"))
+    return "\n".join(body.get_text("\n") for body in bodies)
+
+
+def ebooklib_soups(path: Path) -> "list[BeautifulSoup]":
     from bs4 import BeautifulSoup
     from ebooklib.epub import EpubNav, read_epub
 
     book = read_epub(str(path), {"ignore_ncx": True})
     parts = [book.get_item_with_id(name) for name, _ in book.spine]
-    soups = [
+    return [
         BeautifulSoup(part.content, "html.parser")
         for part in parts
         if part and not isinstance(part, EpubNav)
     ]
-    return "\n".join(element.get_text("\n") for soup in soups for element in soup.find_all("body"))
 
 
 def rows(table: Iterable[Sequence[str]]) -> str:

@@ -42,9 +42,9 @@ _NOTE_REFERENCE = re.compile(
     re.I,
 )
 _BACK_LINK = re.compile(
-    r"(?:^|\s)(?:headerlink|(?:footnote-?)?back-?(?:ref|link)|footnote-back|doc-backlink)(?:\s|$)",
-    re.I,
+    r"(?:^|\s)(?:headerlink|(?:footnote-?)?back-?(?:ref|link)|footnote-back)(?:\s|$)", re.I
 )
+_BACK = "back"  # the name of the mark that is a link from a note to its place
 _NOTE_LENGTH = 12  # characters of a note's number or sign
 _TEXT_INPUTS = frozenset("text email tel url number date time month week datetime-local".split())
 HIDDEN = "struck or hidden part"  # as told of a page that has some
@@ -68,7 +68,7 @@ class _Menu:
 
 @dataclass(slots=True)
 class _Mark:
-    """An open <sup>, <sub>, <rt> or reference of a note, whose text is written as a whole."""
+    """An open <sup>, <sub>, <rt> or link of a note, whose text is written as a whole."""
 
     name: str
     is_note: bool
@@ -230,10 +230,8 @@ class Page:
             return "selected" not in attributes
         if name == "dialog" and "open" not in attributes:
             return True
-        if name == "a" and attributes:
-            kinds = f"{attributes.get('class', '')} {attributes.get('role', '')}"
-            if _BACK_LINK.search(kinds):
-                return True
+        if name == "a" and _BACK_LINK.search(attributes.get("class", "")):
+            return True
         is_hidden = attributes.get("hidden", "until-found") != "until-found" or (
             "style" in attributes and bool(_STRUCK_OR_HIDDEN.search(attributes["style"]))
         )
@@ -487,7 +485,9 @@ class Page:
 
     def _write_mark(self, mark: _Mark) -> None:
         text = "".join(mark.parts)
-        if self._marks:  # within another mark
+        if mark.name == _BACK:  # the number of the note is shown, but not a sign such as "↩"
+            self._add_inline(text if re.search(r"\d", text) else "")
+        elif self._marks:  # within another mark
             self._add_inline(f"^{text}" if mark.name == "sup" and not mark.is_note else text)
         elif mark.is_note and len(text.strip()) <= _NOTE_LENGTH:
             self._add_inline(note_mark(text.strip()))
@@ -496,7 +496,9 @@ class Page:
 
     def _start_link(self, _: str, attributes: dict[str, str]) -> None:
         self._in_fragment_link = "#" in attributes.get("href", "")
-        if self._marks and self._in_fragment_link:
+        if attributes.get("role") == "doc-backlink":
+            self._marks.append(_Mark(_BACK, False))
+        elif self._marks and self._in_fragment_link:
             self._marks[-1].is_note |= self._marks[-1].name == "sup"
         elif _is_note_reference(attributes):
             self._marks.append(_Mark("a", True))
@@ -504,6 +506,7 @@ class Page:
     def _end_link(self, _: str, __: dict[str, str]) -> None:
         self._in_fragment_link = False
         self._end_mark("a", {})
+        self._end_mark(_BACK, {})
 
     def _end_ruby(self, _: str, __: dict[str, str]) -> None:
         self._end_mark("rt", {})

@@ -41,7 +41,7 @@ from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
 
-VERSION = 5  # raise it when passages of an earlier version must not be reused
+VERSION = 6  # raise it when passages of an earlier version must not be reused
 
 _MAILDIR = re.compile(r"\d{9,11}\.[\w=]{1,60}\.[\w.,=-]{1,100}?(?:[:;!]2,\w*)?")
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]

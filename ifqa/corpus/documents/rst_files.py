@@ -44,7 +44,10 @@ _ROLES: dict[str, Callable[[str], str]] = {
     "del": lambda text: "",
     "strike": lambda text: "",
 }
-_ROLE = re.compile(r":([a-zA-Z:+-]{1,40}):`([^`<>]{1,500}?)\s*(?:<[^`<>]{1,500}>)?`")
+# "Usage <usage>" shows "Usage", but "CMAKE_<LANG>" has no target
+_ROLE = re.compile(
+    r":([\w:.+-]{1,40}):`([^`]{1,500}?)(?:(?:\s{1,9}|(?<=[^\W_]))<[^`<>]{1,500}>)?\s{0,9}`"
+)
 _NOTE_REFERENCE = re.compile(r"\s?\[(#?[\w-]{1,40}|#|\*)\]_(?!\w)")
 _MARKUP = (
     (re.compile(r"`([^`<>]{1,500}?)\s*<[^`<>]{1,2000}>`__?"), r"\1"),

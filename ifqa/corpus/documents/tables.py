@@ -68,7 +68,7 @@ def table_runs(
     makes the column `title` the heading of its row, which a document's table is not to have.
     """
     names: list[str] = []
-    for number, block in enumerate(_blocks(rows)):
+    for number, block in enumerate(_blocks(rows, header or 0)):
         top = list(islice(block, TOP))
         cells = [row[:_WIDEST] for _, row in top]
         is_one = header is not None or any(len(row) > _WIDEST for _, row in top)
@@ -128,20 +128,27 @@ def _runs_beside(
         yield from table_runs(((place, row[part]) for place, row in kept), has_titles=has_titles)
 
 
-def _blocks(rows: Iterable[Row]) -> Iterator[Iterator[Row]]:
-    """The runs of rows that are not empty; each must be consumed before the next."""
+def _blocks(rows: Iterable[Row], header: int) -> Iterator[Iterator[Row]]:
+    """The runs of rows that are not empty; each must be consumed before the next.
+
+    The first has more than the `header` that a format declares: an empty row may stand below it.
+    """
     remaining = iter(rows)
     for row in remaining:
         if any(row[1]):
-            yield _block(row, remaining)
+            yield _block(row, remaining, header)
+            header = 0
 
 
-def _block(first: Row, remaining: Iterator[Row]) -> Iterator[Row]:
+def _block(first: Row, remaining: Iterator[Row], header: int) -> Iterator[Row]:
     yield first
+    count = 1
     for row in remaining:
-        if not any(row[1]):
+        if any(row[1]):
+            yield row
+            count += 1
+        elif count > header:
             return
-        yield row
 
 
 def _begins_table(cells: Sequence[Sequence[str]], names: Sequence[str]) -> bool:

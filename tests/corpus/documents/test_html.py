@@ -208,6 +208,9 @@ def test_an_item_of_a_list_is_a_sentence(page, items):
         ("<![if !mso]>Nora<![endif]><!--[if mso]>Tom<![endif]-->", "Nora"),
         ("<![CDATA[a < b & c]]>", "a < b & c"),
         ("<h2>Mills<a class=headerlink href='#mills'>¶</a></h2>Two.", "Mills. Two."),
+        ("<span>[</span><a role=doc-backlink href='#r4'>4</a><span>]</span> Nora", "[4] Nora"),
+        ("Nora <a role=doc-backlink href='#r4'>↩</a>", "Nora"),
+        ("Nora <sup><a role=doc-backlink href='#r4'>↩</a></sup>", "Nora"),
         ("<h2><button>Opening hours</button></h2>Nine to five.", "Opening hours. Nine to five."),
     ],
 )

@@ -151,6 +151,22 @@ def test_rst_is_read_as_headings_without_markup():
     ]
 
 
+@pytest.mark.parametrize(
+    ("markup", "shown"),
+    [
+        (":prop_tgt:`FOLDER` it.", "FOLDER it."),
+        (":doc:`Usage <usage>` and :doc:`more<usage>`.", "Usage and more."),
+        (
+            ":var:`CMAKE_<LANG>_FLAGS` or :var:`CMAKE_<LANG>`.",
+            "CMAKE_<LANG>_FLAGS or CMAKE_<LANG>.",
+        ),
+        (":ref:`The <LANG> flag <flag of a language>`.", "The <LANG> flag."),
+    ],
+)
+def test_a_role_of_rst_shows_its_text_without_its_target(markup, shown):
+    assert texts(".rst", markup) == shown
+
+
 def test_html_is_read_in_whole_words_without_its_menus():
     page = (
         "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; "

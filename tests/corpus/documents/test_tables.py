@@ -140,6 +140,11 @@ def test_a_declared_header_is_taken():
     assert texts("Ann,Bo\nCy,Dee", header=1) == ["Ann: Cy; Bo: Dee."]
 
 
+def test_an_empty_row_may_stand_below_a_declared_header():
+    table = "Item,Note\n,\nLamp,Red\n,\nChair,Old"
+    assert texts(table, header=1) == ["Item: Lamp; Note: Red.", "Item: Chair; Note: Old."]
+
+
 def test_a_table_that_declares_no_header_has_none():
     assert texts("Item,Price\nLamp,30\nChair,99", header=0)[0] == "Item: Price."
 
