@@ -563,6 +563,13 @@ class Trainer(Plugin):
     # The first is the default; explicit settings override it
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     recipe: str = ""  # the name of the recipe in use
+    # That of the experiment, for a trainer that fits it
+    opened_reader: Reader | None = None
+
+    @property
+    def fits_reader(self) -> bool:
+        """Whether it fits an experiment's reader, which is then opened and given to it."""
+        return False
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         """Check the questions before passages are retrieved."""

@@ -11,11 +11,14 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import ConfigError
+from ifqa.pipeline.opening import open_reader
 from ifqa.pipeline.run import Run
+from ifqa.pipeline.session import Session
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import Plugins, load_plugin, open_benchmark
-from ifqa.protocols import NO_DATA, TrainingData
+from ifqa.protocols import NO_DATA, Trainer, TrainingData
+from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import lock
@@ -43,7 +46,7 @@ def train(
 ) -> Path:
     """Run the trainer `name` on a split and the passages retrieved for it.
 
-    The weights go into `folder`.
+    The weights go into `folder`, which is returned, unless the trainer returns another place.
 
     The passages come from the index bm25 of `corpus` or the retriever of `experiment`; without
     either, they are the texts that come with the questions. The split `dev` of the same family, if
@@ -51,6 +54,8 @@ def train(
     """
     refuse_foreign_weights(folder)  # before passages are retrieved, which takes long
     trainer = configure_trainer(load_plugin("trainer", name), **settings)
+    if trainer.fits_reader and not experiment:
+        raise ConfigError("--reader llm: wanted an experiment with the model: --experiment NAME")
     source = open_benchmark(benchmark)
     splits: dict[str, TrainingData] = {}
     for each in filter(None, (split, dev)):
@@ -65,6 +70,9 @@ def train(
             "name a dev split of one family"
         )
     trainer.check_data(splits[split], folder)
+    depth = trainer.retrieved
+    if trainer.fits_reader:
+        depth = _open_reader(trainer, experiment)
     with _main_process_first():
         if experiment:
             retrieved = _by_experiment(experiment, benchmark)
@@ -74,11 +82,24 @@ def train(
             logger.info(
                 f"{folder}: finding passages for {len(part.questions):,} questions of {each}"
             )
-            rankings, scores = retrieved(part.questions, each, trainer.retrieved)
+            rankings, scores = retrieved(part.questions, each, depth)
             splits[each] = replace(part, rankings=rankings, scores=scores)
     with _lock(folder), report_full_disk(folder):
-        trainer.train(splits[split], folder, splits[dev] if dev else NO_DATA)
-    return folder
+        written = trainer.train(splits[split], folder, splits[dev] if dev else NO_DATA)
+    return written if isinstance(written, Path) else folder
+
+
+def _open_reader(trainer: Trainer, name: str) -> int:
+    """Open the experiment's reader for a trainer that fits it; returns how many passages it reads.
+
+    ConfigError if the experiment has no reader 'llm'.
+    """
+    run = Run(load_experiment(name))
+    configured = run.require_reader()
+    trainer.opened_reader = open_reader(run, Session())
+    if not isinstance(trainer.opened_reader, Llm):
+        raise ConfigError(f"experiment {name}: its reader is {configured.name}; wanted llm")
+    return configured.passages
 
 
 def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:

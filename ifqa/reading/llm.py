@@ -126,6 +126,8 @@ class Llm(Reader):
         self.temperature = settings.temperature
         self.order = settings.order
         self.prompt = load_prompt(settings.prompt, root)
+        self.prompt_name = settings.prompt
+        self.prompt_sha256 = sha256(prompt_path(settings.prompt, root))
         self._demos = demos
         self._shots = shots
         self._seed = settings.seed
@@ -258,8 +260,7 @@ class Llm(Reader):
     def _load_calibration(self, settings: Settings) -> tuple[LlmCalibration | None, str]:
         """The model's calibration for the prompt, or why its answers have no confidence."""
         path = calibration_path(self._root, self.llm.name, settings.prompt)
-        digest = sha256(prompt_path(settings.prompt, self._root))
-        calibration, problem = load_llm_calibration(path, digest, span_weights())
+        calibration, problem = load_llm_calibration(path, self.prompt_sha256, span_weights())
         if calibration:
             return calibration, ""
         mend = "fit it: ifqa train calibration --reader llm --experiment NAME"

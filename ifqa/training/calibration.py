@@ -12,13 +12,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact, IfqaError, MissingInput
 from ifqa.progress import bar
-from ifqa.protocols import NO_DATA, PathSetting, TrainingData
+from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
+from ifqa.reading.llm import Llm
+from ifqa.reading.llm_confidence import FOLDER as CALIBRATIONS
 from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.reader import ReadAnswer, weights_folder
@@ -32,7 +34,14 @@ from ifqa.settings import Natural, PartShare, PluginSettings, Positive, setting_
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import MANIFEST, damaged_file
 from ifqa.training.extractive import READING, Extractive
-from ifqa.training.trainer import BaseTrainer, assign_folds, configure_trainer, covers_gold
+from ifqa.training.llm_calibration import train_llm_calibration
+from ifqa.training.trainer import (
+    BaseTrainer,
+    assign_folds,
+    configure_trainer,
+    covers_gold,
+    fit_logistic,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -62,19 +71,30 @@ class HeldOutPrediction(TypedDict):
     features: Mapping[str, float]  # empty without an answer
 
 
-class CalibrationTrainer(BaseTrainer):
-    """Fit the span reader's confidence, on folds of its training questions.
+#: Settings that the confidence of a language model does not have.
+_SPAN_ONLY = ("read_folds", *_SETTINGS[3:], "start", "encoder", "device")
 
-    --to names its weights.
+
+class CalibrationTrainer(BaseTrainer):
+    """Fit a reader's confidence, on training questions.
+
+    The span reader's is fitted on folds of the questions that it was trained on; --to names its
+    weights. That of a language model (--reader llm) is fitted for the model and the prompt of an
+    --experiment, which also supplies the passages.
     """
 
     libraries = ("sklearn",)
     folder = "models/extractive"
     retrieved = 20
+    takes_experiment = True
 
     class Settings(PluginSettings):
+        reader: Annotated[Literal["extractive", "llm"], TrainerFlag()] = "extractive"
+        """The reader whose confidence is fitted: extractive, or llm."""
+        questions: Positive = 300
+        """Training questions that a language model is asked, drawn by the seed."""
         seed: Natural = 0
-        """The seed that assigns questions to folds."""
+        """The seed that draws questions, and assigns them to folds."""
         folds: Annotated[int, Field(ge=2)] = 4
         """The number of folds; no two share a question or a gold passage."""
         read_folds: Natural = 0
@@ -100,7 +120,14 @@ class CalibrationTrainer(BaseTrainer):
 
     settings: Settings
 
+    @property
+    def fits_reader(self) -> bool:
+        return self.settings.reader == "llm"
+
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
+        self._check_settings(folder)
+        if self.fits_reader:
+            return
         manifest = _read_manifest(folder)
         trained_on = manifest.get("sources", {})
         wanted = dataset.sources
@@ -120,14 +147,21 @@ class CalibrationTrainer(BaseTrainer):
 
     def train(
         self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | Path:
         """Fit on the folds, and write `calibration.json` next to the weights; returns its content.
+
+        For a language model it returns the path of the file.
 
         The weights must be trained on the same questions. Folds resume from `folds/N/`, which may
         be removed afterwards.
         """
         self.check_data(dataset, folder)
         settings = self.settings
+        if self.fits_reader:
+            assert isinstance(self.opened_reader, Llm), "checked when it was opened"
+            return train_llm_calibration(
+                self.opened_reader, dataset, settings.questions, settings.folds, settings.seed
+            )
         shares = (settings.without_gold, settings.false_abstentions)
         manifest = _read_manifest(folder)
         encoder = str(resolve_encoder(folder, settings.encoder).folder)
@@ -167,6 +201,22 @@ class CalibrationTrainer(BaseTrainer):
         logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(measured)}")
         return content
 
+    def _check_settings(self, folder: Path) -> None:
+        """Refuse settings that the other reader has."""
+        fields = setting_fields(self.Settings)
+        changed = [
+            name for name, field in fields.items() if getattr(self.settings, name) != field.default
+        ]
+        unused = _SPAN_ONLY if self.fits_reader else ("questions",)
+        other = "extractive" if self.fits_reader else "llm"
+        if wrong := [name for name in changed if name in unused]:
+            raise ConfigError(f"training setting {wrong[0]}: only for --reader {other}; remove it")
+        if self.fits_reader and folder != Path(self.folder):
+            raise ConfigError(
+                f"--to {folder} names weights of the span reader; a language model's calibration "
+                f"goes to {CALIBRATIONS}; leave it out"
+            )
+
 
 def fit_calibration(
     rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float
@@ -175,28 +225,17 @@ def fit_calibration(
 
     Arguments are as in `CalibrationTrainer`.
     """
-    import numpy as np
-    from sklearn.linear_model import LogisticRegression
-
     answered = [row for row in rows if row["features"]]
-    right = np.array([row["right"] for row in answered])
-    if len(set(right.tolist())) < 2:
-        problem = f"{int(right.sum())} of {len(answered)} answers on the folds are right"
+    right = [row["right"] for row in answered]
+    if len(set(right)) < 2:
+        problem = f"{sum(right)} of {len(answered)} answers on the folds are right"
         raise IfqaError(f"{problem}; wanted some right and some wrong answers")
-    removed = np.array([row["removed"] for row in answered])
+    removed = sum(row["removed"] for row in answered)
     # For a row without gold
-    weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())
-    names = list(answered[0]["features"])
-    # (rows, features)
-    features = np.array([[row["features"][name] for name in names] for row in answered])
-    mean = features.mean(axis=0)
-    spread = features.std(axis=0)
-    spread[spread < 1e-9] = 1.0  # a constant feature gets the coefficient 0
-    model = LogisticRegression(C=1.0, max_iter=1_000)
-    model.fit((features - mean) / spread, right, sample_weight=np.where(removed, weight, 1.0))
-    slopes = model.coef_[0] / spread
-    coefficients = dict(zip(names, map(float, slopes), strict=True))
-    fitted = {"intercept": float(model.intercept_[0] - slopes @ mean), "coefficients": coefficients}
+    weight = without_gold / (1 - without_gold) * (len(answered) - removed) / max(1, removed)
+    weights = [weight if row["removed"] else 1.0 for row in answered]
+    intercept, coefficients = fit_logistic([row["features"] for row in answered], right, weights)
+    fitted: dict[str, Any] = {"intercept": intercept, "coefficients": coefficients}
     answerable = sorted(row["answerable"] for row in rows if row["gold_read"] and not row["alone"])
     threshold = answerable[int(false_abstentions * len(answerable))] if answerable else 0.0
     return fitted | {"answerable_threshold": threshold}

@@ -7,7 +7,7 @@ import importlib.util
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -162,6 +162,30 @@ def fingerprint_questions(dataset: TrainingData, scored: bool = False) -> str:
 
 def covers_gold(text: str, question: Question) -> bool:
     return any(covers(text, gold) for gold in question.gold_passages)
+
+
+def fit_logistic(
+    rows: Sequence[Mapping[str, float]],
+    right: Sequence[bool],
+    weights: Sequence[float] | None = None,
+) -> tuple[float, dict[str, float]]:
+    """The intercept and the coefficients of a logistic regression of `right` over features.
+
+    Every row has the same features. A constant one gets the coefficient 0.
+    """
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+
+    names = list(rows[0])
+    features = np.array([[row[name] for name in names] for row in rows])  # (rows, features)
+    mean = features.mean(axis=0)
+    spread = features.std(axis=0)
+    spread[spread < 1e-9] = 1.0
+    model = LogisticRegression(C=1.0, max_iter=1_000)
+    model.fit((features - mean) / spread, np.array(right), sample_weight=weights)
+    slopes = model.coef_[0] / spread
+    coefficients = dict(zip(names, map(float, slopes), strict=True))
+    return float(model.intercept_[0] - slopes @ mean), coefficients
 
 
 def training_passages(
