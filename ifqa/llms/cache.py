@@ -23,6 +23,7 @@ from tempfile import TemporaryFile
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
+from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact, IfqaError
 from ifqa.protocols import ProgressCallback
@@ -155,7 +156,7 @@ class StoredCompletion(StrictModel):
     finish: str
     reasoning: str = ""
     error: str = ""
-    logprobs: tuple[tuple[int, float], ...] = ()
+    logprobs: list[list[int | float]] = Field(default_factory=list)
 
 
 class CacheRecord(StoredModel):
@@ -615,6 +616,11 @@ def _parse_record(record: str | bytes, request: dict[str, object]) -> Completion
     matches = values.version == VERSION and values.request == request
     if not matches:
         return None
-    return Completion(
-        **values.completion.model_dump(), cached=True, permanent=bool(values.completion.error)
-    )
+    return stored_completion(values.completion.model_dump())
+
+
+def stored_completion(values: Mapping[str, Any]) -> Completion:
+    """The completion of a record's values, in the cache or in a recording."""
+    logprobs = tuple((end, logprob) for end, logprob in values.get("logprobs", ()))
+    permanent = bool(values.get("error"))  # only failures for good are stored
+    return Completion(**{**values, "logprobs": logprobs}, cached=True, permanent=permanent)

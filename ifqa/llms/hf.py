@@ -341,7 +341,9 @@ class HF(LocalModel):
                 raise
         else:
             return {
-                request: stopping.completion(row, len(ids), sampler.logprobs(row))
+                request: stopping.completion(
+                    row, len(ids), sampler.logprobs(row) if request.logprobs else ()
+                )
                 for row, (request, ids) in enumerate(group)
             }
         if device.type == "cuda":  # outside the handler, whose traceback holds the memory

@@ -2,6 +2,7 @@
 part of the text.
 """
 
+import codecs
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -59,23 +60,30 @@ def _token(text: object, logprob: object) -> RawToken | None:
 def locate_tokens(text: str, tokens: Iterable[RawToken]) -> tuple[TokenLogprob, ...]:
     """The tokens of a text, each by its end in characters.
 
-    Tokens before and after the text, such as thoughts that a server keeps apart, are left out.
+    Tokens before and after the text, such as thoughts that a server keeps apart, are left out. The
+    tokens of one character count as one.
     Empty if the tokens do not contain the text.
     """
-    raw = list(tokens)
-    written = b"".join(token for token, _ in raw)
-    start = written.find(text.encode("utf-8", "replace")) if text else -1
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    written = ""
+    ends = list[TokenLogprob]()  # in all that was written
+    waiting = 0.0
+    for token, logprob in tokens:
+        waiting += logprob
+        characters = decoder.decode(token)
+        if characters:  # else the next token completes the character
+            written += characters
+            ends.append((len(written), waiting))
+            waiting = 0.0
+    written += decoder.decode(b"", final=True)
+    start = written.find(text) if text else -1
     if start < 0:
         return ()
     located = list[TokenLogprob]()
-    end = 0
-    for token, logprob in raw:
-        end += len(token)
-        if end <= start:
-            continue
-        characters = len(written[start:end].decode("utf-8", "ignore"))
-        located.append((min(characters, len(text)), round(logprob, 4)))
-        if characters >= len(text):
+    for end, logprob in ends:
+        if end > start:
+            located.append((min(end - start, len(text)), round(logprob, 4)))
+        if end - start >= len(text):
             break
     return tuple(located)
 

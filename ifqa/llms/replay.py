@@ -5,7 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import FormatError, IfqaError, MissingInput, unknown_name
-from ifqa.llms.cache import VERSION, request_from_json, truncate_completion
+from ifqa.llms.cache import (
+    VERSION,
+    request_from_json,
+    stored_completion,
+    truncate_completion,
+)
 from ifqa.llms.token_counts import estimate_tokens
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
@@ -127,10 +132,7 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             request = request_from_json(line.request)
         except ValueError as error:
             raise FormatError(f"{where}: {error}") from error
-        permanent = bool(line.completion.get("error"))  # only failures for good are stored
-        completion = truncate_completion(
-            Completion(**line.completion, cached=True, permanent=permanent)
-        )
+        completion = truncate_completion(stored_completion(line.completion))
         if completions.setdefault(request, completion) != completion:
             raise FormatError(
                 f"{where}: the same request has a different completion in an earlier line; "

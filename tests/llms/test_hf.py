@@ -279,6 +279,38 @@ def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_with_the_ends(ope
         assert math.exp(likelihood) == pytest.approx(expected, rel=1e-4)
 
 
+def test_a_completion_has_the_log_probabilities_of_its_tokens(open_model, folder):
+    model = open_model()
+    request = chat("Who?", logprobs=True)
+    (completion,) = model.complete([request])
+    _, network = load(folder)
+    prompt = torch.tensor([model.ids(request)])
+    limits = {"max_new_tokens": request.max_tokens, "do_sample": False, "pad_token_id": 0}
+    whole = network.generate(prompt, attention_mask=torch.ones_like(prompt), **limits)
+    tokens = whole[0, prompt.shape[1] :]
+    logits = network(whole).logits[0, prompt.shape[1] - 1 : -1]
+    expected = logits.log_softmax(-1)[range(len(tokens)), tokens].tolist()
+    found = [logprob for _, logprob in completion.logprobs]
+    assert found == pytest.approx(expected[: len(found)], abs=2e-3)
+    assert completion.logprobs[-1][0] == len(completion.text)
+
+
+def test_a_sampled_token_has_its_probability_at_temperature_1():
+    requests = [chat("Who?", temperature=0.5, logprobs=True), chat("Where?")]
+    sampler = TokenSampler(requests, "cpu")
+    logits = torch.randn(2, 50)
+    chosen = sampler(None, logits.clone()).argmax(-1)
+    expected = logits.log_softmax(-1)[range(2), chosen]
+    assert [sampler.logprobs(row) for row in range(2)] == [[value] for value in expected.tolist()]
+
+
+def test_a_batch_has_log_probabilities_only_where_they_are_wanted(open_model):
+    model = open_model()
+    wanted, unwanted = model.complete([chat("Who?", logprobs=True), chat("Where?")])
+    assert wanted.logprobs
+    assert not unwanted.logprobs
+
+
 def test_likelihoods_that_cannot_be_computed_are_empty(open_model, tmp_path):
     model = open_model()
     answers = ["Ada", "by rail to the other harbour"]

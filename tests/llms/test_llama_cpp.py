@@ -114,6 +114,16 @@ def test_a_schema_keeps_the_answer_to_its_choices(file, tmp_path):
     assert json.loads(answer.text)["answer"] in ("more", "less")
 
 
+def test_a_completion_has_the_log_probabilities_of_its_tokens(file, tmp_path):
+    request = chat("Where would the boats land?", logprobs=True)
+    (completion,) = start(file, tmp_path).complete([request])
+    settings = HF.Settings(model=str(file), precision="float32", store="other")
+    (other,) = HF(settings, root=tmp_path).complete([request])
+    # Its activations are quantised
+    assert completion.logprobs[0][1] == pytest.approx(other.logprobs[0][1], abs=0.2)
+    assert completion.logprobs[-1][0] == len(completion.text)
+
+
 def test_a_prompt_longer_than_the_window_fails_alone(file, tmp_path):
     model = start(file, tmp_path)
     assert model.window == 512
