@@ -80,7 +80,6 @@ class Cascade(Reader):
             ),
             llm=llm,
             root=root,
-            span=self._span,
         )
         self.uncalibrated = self._llm.uncalibrated
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)

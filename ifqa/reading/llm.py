@@ -102,9 +102,7 @@ class Llm(Reader):
         *,
         llm: LanguageModel,
         root: Path = Path(),
-        span: Extractive | None = None,
     ) -> None:
-        """`span` is the span reader to use; without one, it is opened when it first reads."""
         demos = settings.demos
         shots = settings.shots
         if settings.samples > 1 and not settings.temperature:
@@ -135,7 +133,6 @@ class Llm(Reader):
         self.family = self._load_demos([]).family if demos else ""
         self.trained_on = llm.trained_on
         self.label = llm.label
-        self._own_span = span
         self._reads_along = settings.span_reader and self.prompt.reads_passages
         self.concurrent = llm.concurrent
         self._reading = threading.Lock()  # the span reader reads in one thread at a time
@@ -218,7 +215,8 @@ class Llm(Reader):
 
     @cached_property
     def _span(self) -> Extractive:
-        return self._own_span or Extractive(Extractive.Settings(), root=self._root)
+        """The span reader, opened when it first reads."""
+        return Extractive(Extractive.Settings(), root=self._root)
 
     def _explain(self, reply: "Reply", read: ReadAnswer | None) -> "Reply":
         """A reply with the sentence that its answer rests on.

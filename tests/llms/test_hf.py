@@ -299,7 +299,7 @@ def test_a_sampled_token_has_its_probability_at_temperature_1():
     requests = [chat("Who?", temperature=0.5, logprobs=True), chat("Where?")]
     sampler = TokenSampler(requests, "cpu")
     logits = torch.randn(2, 50)
-    chosen = sampler(None, logits.clone()).argmax(-1)
+    chosen = sampler(torch.zeros(2, 1), logits.clone()).argmax(-1)
     expected = logits.log_softmax(-1)[range(2), chosen]
     assert [sampler.logprobs(row) for row in range(2)] == [[value] for value in expected.tolist()]
 

@@ -8,7 +8,7 @@ from openai_server import Reply, error, serving
 
 from ifqa.errors import SchemaRefused
 from ifqa.llms.response_parsing import StreamedAnswer
-from ifqa.records import Request
+from ifqa.records import Completion, Request
 
 SCHEMA = json.dumps({"type": "object", "properties": {}})
 
@@ -122,4 +122,6 @@ def test_a_streamed_answer_has_its_log_probabilities():
         }
         answer.add({"choices": [choice]})
     answer.add({"choices": [{"delta": {}, "finish_reason": "stop"}]})
-    assert answer.reply((), "").logprobs == ((3, -0.5), (7, -1.5))
+    reply = answer.reply((), "")
+    assert isinstance(reply, Completion)
+    assert reply.logprobs == ((3, -0.5), (7, -1.5))

@@ -100,6 +100,7 @@ def test_a_missing_quote_is_no_support():
 
 def test_the_sentence_of_an_answer_with_a_missing_quote_is_found_afterwards():
     how = grounded({"quote": "Ada Carr never built a bridge."}).how
+    assert how is not None
     assert how.origin == "found afterwards"
     assert "Ada Carr" in BRIDGE.text[slice(*how.sentence)]
 
@@ -109,6 +110,7 @@ def test_other_prompts_have_the_sentence_that_the_span_reader_finds(answer):
     reader = Llm(Llm.Settings(prompt="open-book"), llm=Scripted(f"Answer: {answer}"))
     (prediction,) = reader.answer([QUESTION], [PASSAGES])
     assert prediction.quote is None
+    assert prediction.how is not None
     assert prediction.how.origin == "found afterwards"
     assert answer in BRIDGE.text[slice(*prediction.how.sentence)]
 
