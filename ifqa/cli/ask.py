@@ -179,8 +179,10 @@ def calibrate(
         )
     with open_system(run) as system:
         answers = [answer for answer in system.answer(parsed, 0) if answer.text]
-    if any(answer.confidence is None for answer in answers):
-        raise ConfigError(f"{reader} gives no confidence; wanted one such as extractive")
+    unsure = [answer for answer in answers if answer.confidence is None]
+    if unsure:
+        default = f"{reader} gives no confidence; wanted one such as extractive"
+        raise ConfigError(unsure[0].uncalibrated or default)
     # As they are printed
     sure = [math.floor(10_000 * (answer.confidence or 0.0)) / 10_000 for answer in answers]
     right = [
