@@ -213,6 +213,11 @@ class Llm(Reader):
         with self._reading:
             return self._span.read_rated(questions, shown)
 
+    @property
+    def span_weights(self) -> str:
+        """The hash of the weights of the span reader that reads along; empty if none does."""
+        return fingerprint_weights(BUNDLED_WEIGHTS) if self._reads_along else ""
+
     @cached_property
     def _span(self) -> Extractive:
         """The span reader, opened when it first reads."""
@@ -258,7 +263,7 @@ class Llm(Reader):
     def _load_calibration(self, settings: Settings) -> tuple[LlmCalibration | None, str]:
         """The model's calibration for the prompt, or why its answers have no confidence."""
         path = calibration_path(self._root, self.llm.name, settings.prompt)
-        calibration, problem = load_llm_calibration(path, self.prompt_sha256, span_weights())
+        calibration, problem = load_llm_calibration(path, self.prompt_sha256, self.span_weights)
         if calibration:
             return calibration, ""
         mend = "fit it: ifqa train calibration --reader llm --experiment NAME"
@@ -386,11 +391,6 @@ def _quote_of(answer: ParsedAnswer, shown: Sequence[Passage], asks_quote: bool) 
     if not asks_quote or (answer.not_said and not answer.quote):
         return None
     return find_quote(answer.quote, shown, answer.passage)
-
-
-def span_weights() -> str:
-    """The hash of the weights of the span reader that reads along."""
-    return fingerprint_weights(BUNDLED_WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class LlmCalibration(StoredModel):
         model: the model's name with its server, under which its completions are stored.
         prompt: the prompt's name.
         prompt_sha256: of its file.
-        span_weights: the hash of the span reader's weights.
+        span_weights: the hash of the weights of the span reader that read along; empty if none did.
         with_logprobs: for replies with log probabilities; None if those that it was fitted on had
             none.
         without_logprobs: for all others.

@@ -13,7 +13,7 @@ from ifqa.errors import ConfigError, IfqaError
 from ifqa.formatting import pluralize
 from ifqa.progress import bar
 from ifqa.protocols import TrainingData
-from ifqa.reading.llm import Llm, span_weights
+from ifqa.reading.llm import Llm
 from ifqa.reading.llm_confidence import (
     OF_LOGPROBS,
     VERSION,
@@ -65,7 +65,7 @@ def train_llm_calibration(
         model=reader.llm.name,
         prompt=prompt,
         prompt_sha256=reader.prompt_sha256,
-        span_weights=span_weights(),
+        span_weights=reader.span_weights,
         with_logprobs=with_logprobs,
         without_logprobs=without_logprobs,
         fitted_on={

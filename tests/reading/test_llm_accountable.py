@@ -10,9 +10,10 @@ from ifqa.errors import SchemaRefused
 from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import LanguageModel
 from ifqa.reading.cascade import Cascade
-from ifqa.reading.llm import Llm, span_weights
+from ifqa.reading.llm import Llm
 from ifqa.reading.llm_confidence import VERSION, Fit, LlmCalibration, calibration_path
-from ifqa.reading.span.reader import Extractive
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
+from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Completion, Passage, Question
 from ifqa.storage.files import sha256, write_json
 
@@ -184,7 +185,7 @@ def store_calibration(prompt="grounded", intercept=0.0, **changes):
         model="scripted",
         prompt=prompt,
         prompt_sha256=sha256(prompt_path(prompt)),
-        span_weights=span_weights(),
+        span_weights=fingerprint_weights(BUNDLED_WEIGHTS),
         with_logprobs=None,
         without_logprobs=fit,
     )
@@ -221,6 +222,11 @@ def test_a_threshold_without_a_calibration_is_refused():
 def test_a_calibration_of_other_conditions_is_not_used(changes):
     store_calibration(**changes)
     assert grounded().confidence is None
+
+
+def test_a_calibration_with_the_span_reader_is_not_used_without_it():
+    store_calibration()
+    assert grounded(span_reader=False).confidence is None
 
 
 def test_a_damaged_calibration_is_refused():
