@@ -156,7 +156,7 @@ def _show_grounds(console: Console, answer: Answer) -> None:
         if answer.quote.outcome == "stitched":
             _print_parts(console, answer, answer.quote)
     if answer.change:
-        _print_field(console, "Change", sanitize(answer.change))
+        _print_field(console, "Change", sanitize(" ".join(answer.change.split())))
 
 
 def _show_evidence(console: Console, answer: Answer, passages: int, styled: bool) -> None:

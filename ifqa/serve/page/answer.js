@@ -63,7 +63,7 @@ export function announcement(answer) {
   const sure = answer.confidence === null ? "" : `, ${percent(answer.confidence)} sure`;
   const because = answer.abstention ? `: ${answer.abstention}` : "";
   const best = answer.candidate ? ` The best candidate is ${answer.candidate}${sure}.` : "";
-  const doubt = isFound(answer.quote) ? "" : ` The model’s quote is ${answer.quote.text ? answer.quote.verdict : "empty"}.`;
+  const doubt = isFound(answer.quote) ? "" : ` The model’s quote is ${answer.quote.text.trim() ? answer.quote.verdict : "empty"}.`;
   if (answer.outcome === "answered") return `Answer: ${answer.answer}${sure}.${doubt}`;
   if (answer.outcome === "abstained" && !answer.candidate && !because) return `No answer. ${answer.note}`;
   if (answer.outcome === "abstained") return `No answer found in these passages${because}.${best}`;
@@ -168,14 +168,15 @@ function place({ id, source }) {
 }
 
 function evidence(answer) {
-  if (!answer.evidence.length) return null;
-  const places = answer.quote?.places || [];
-  const isQuoted = (passage) => places.some((each) => each.passage_id === passage.id);
+  const doubt = warning(answer.quote);
+  if (!answer.evidence.length) return doubt && make("section", { class: "part" }, doubt);
   const first = supporting(answer) || answer.evidence[0];
-  const shown = [first, ...answer.evidence.filter((passage) => passage !== first && isQuoted(passage))];
+  const byId = new Map(answer.evidence.map((passage) => [passage.id, passage]));
+  const quoted = (answer.quote?.places || []).map((each) => byId.get(each.passage_id)).filter(Boolean);
+  const shown = [...new Set(answer.quote?.outcome === "stitched" && quoted.length ? quoted : [first, ...quoted])];
   const others = answer.evidence.filter((passage) => !shown.includes(passage));
   const more = others.length === 1 ? "1 more passage was read" : `${others.length} more passages were read`;
-  return make("section", { class: "part" }, warning(answer.quote), make("h3", {}, evidenceTitle(answer)),
+  return make("section", { class: "part" }, doubt, make("h3", {}, evidenceTitle(answer)),
     shown.map((passage) => passageBlock(passage, answer.how, answer.quote)),
     others.length ? make("details", {}, make("summary", {}, more), others.map((other) => passageBlock(other, null, null))) : null);
 }
