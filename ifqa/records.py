@@ -271,9 +271,7 @@ class Quote:
 
     def spans(self, passage: Passage) -> list[tuple[int, int]]:
         """Where the quote, or parts of it, stand in a passage."""
-        return [
-            (place.start, place.end) for place in self.places if place.passage_id == passage.id
-        ]
+        return [(place.start, place.end) for place in self.places if place.passage_id == passage.id]
 
 
 def split_at_answer(text: str, answer: str) -> list[str]:

@@ -365,9 +365,7 @@ class QuoteForm(Reply):
             for place in quoted.places
             if place.passage_id in passages
         ]
-        return cls(
-            text=quoted.text, outcome=quoted.outcome, verdict=quoted.verdict, places=places
-        )
+        return cls(text=quoted.text, outcome=quoted.outcome, verdict=quoted.verdict, places=places)
 
 
 class Supposition(Reply):

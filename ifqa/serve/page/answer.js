@@ -95,12 +95,11 @@ function imagined(answer, reader) {
     sum(answer.how?.calculation), changed(answer));
 }
 
-/** A text as a sentence of its own. */
-const asSentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+const capitalised = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** Why the reader gives no answer; empty if it does not say. */
 function refusal(answer, reader) {
-  if (answer.abstention) return asSentence(answer.abstention);
+  if (answer.abstention) return `${capitalised(answer.abstention)}.`;
   if (answer.answerable !== null && answer.answerable < reader?.answerable_threshold) {
     return `That a passage has the answer is ${percent(answer.answerable)} likely; below ${percent(reader.answerable_threshold)}, none is given.`;
   }
@@ -116,13 +115,13 @@ function sure(answer) {
 function uncalibrated(answer) {
   if (!answer.uncalibrated || answer.confidence !== null) return null;
   const [, why, command] = answer.uncalibrated.match(/^(.*?)(ifqa train .*)?$/s);
-  return make("p", { class: "why uncalibrated" }, why, command ? make("code", {}, command) : null);
+  return make("p", { class: "why uncalibrated" }, capitalised(why), command ? make("code", {}, command) : null);
 }
 
 /** What the supposition changes, as a language model says. */
 function changed(answer) {
   if (!answer.change) return null;
-  return make("p", { class: "change" }, make("b", {}, "What changes, says the model:"), " ", make("span", {}, answer.change));
+  return make("p", { class: "change" }, make("b", {}, "What changes, says the model:"), " ", make("span", {}, visible(answer.change)));
 }
 
 /** A computed answer as a sum: its terms below one another, the result below a line. */
@@ -156,8 +155,8 @@ function inFact(answer) {
 const supporting = (answer) => answer.evidence.find((passage) => passage.id === answer.how?.passage_id);
 const nameOf = (passage) => (passage.source ? visible(passage.source.text) : passage.title || passage.id);
 
-/** A file's name with its marks of writing direction made visible, which could show another ending. */
-export const visible = (name) => name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+/** A text with its marks of writing direction made visible: a file's name could show another ending, a quote other words. */
+export const visible = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 
 /** A document's file and place as a link to the text there, and a link to the original; of any other passage its id. */
 function place({ id, source }) {
@@ -189,7 +188,7 @@ function warning(quote) {
   const title = isStitched ? `The model’s quote is ${quote.verdict}` : `The model’s quote is ${quote.verdict}: do not take it for evidence`;
   const parts = isStitched ? `Its ${quote.places.length} parts are marked below.` : null;
   return make("div", { class: isStitched ? "doubt stitched" : "doubt missing", role: "note" }, make("b", {}, title),
-    make("blockquote", {}, `“${quote.text}”`), parts ? make("p", { class: "why" }, parts) : null);
+    make("blockquote", {}, `“${visible(quote.text)}”`), parts ? make("p", { class: "why" }, parts) : null);
 }
 
 /** Who found the sentence of a passage, and whether a model quoted it from there. */

@@ -593,7 +593,7 @@ def test_an_abstention_without_a_guess_says_why(page):
 def test_an_answer_that_was_not_calibrated_has_no_percentage(page):
     chromium = answered(page, "uncalibrated")
     told = text(chromium, ".uncalibrated")
-    assert told.startswith("not calibrated for gpt-4o-mini with the prompt grounded")
+    assert told.startswith("Not calibrated for gpt-4o-mini with the prompt grounded")
     command = "ifqa train calibration --reader llm --experiment NAME"
     assert text(chromium, ".uncalibrated code") == command
     assert "%" not in text(chromium, ".imagined")
@@ -608,6 +608,18 @@ def test_a_hostile_quote_stays_text(page, width):
     assert chromium.value("typeof window.hacked") == "undefined"
     assert chromium.value("document.scrollingElement.scrollWidth") <= width
     assert chromium.complaints == []
+
+
+def test_a_quote_cannot_turn_the_direction_of_its_letters(page):
+    chromium = answered(page, "hostile")
+    assert "\ufffd" in text(chromium, ".doubt blockquote")
+    assert "\u202e" not in text(chromium, ".doubt blockquote")
+
+
+def test_a_streamed_text_is_said_to_be_unchecked(page):
+    chromium = page("If half, who?")
+    assert wait_for_draft(chromium)
+    assert text(chromium, ".imagined h3") == "The model is writing; nothing is checked yet"
 
 
 def wait_for_draft(chromium):
