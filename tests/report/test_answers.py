@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import quoted_answers as model
 
-from ifqa.records import Answer
+from ifqa.records import Answer, Quote
 from ifqa.report.answers import find_support, show_answer
 
 
@@ -67,7 +67,7 @@ def test_an_empty_quote_is_said(screen):
 
 
 def test_a_quote_of_white_space_is_empty(screen):
-    blank = replace(model.empty(), quote=replace(model.empty().quote, text=" \n"))
+    blank = replace(model.empty(), quote=Quote(" \n", "missing"))
     assert "Quote     the model quotes nothing" in screen(blank)
 
 
