@@ -215,12 +215,19 @@ class Explanation:
         spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {
             self.span
         }
-        first, last = self.sentence if sentence else (0, len(text))
-        edges: list[int] = []
-        for start, end in sorted(spans):
-            if max([first, *edges[-1:]]) <= start and end <= last:  # of two that overlap, the first
-                edges += (start, end)
-        return [text[start:end] for start, end in pairwise([first, *edges, last])]
+        return _split_at_spans(text, spans, self.sentence if sentence else (0, len(text)))
+
+
+def _split_at_spans(
+    text: str, spans: Iterable[tuple[int, int]], within: tuple[int, int]
+) -> list[str]:
+    """A part of a text in pieces, every second one a span; of two that overlap, the first."""
+    first, last = within
+    edges: list[int] = []
+    for start, end in sorted(spans):
+        if max([first, *edges[-1:]]) <= start and end <= last:
+            edges += (start, end)
+    return [text[start:end] for start, end in pairwise([first, *edges, last])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +242,15 @@ class QuotedPlace:
 #: What became of a language model's quote: it stands in the passage that the model named (or in
 #: any, if it named none), in another one, in parts at several places, or in none.
 QuoteOutcome = Literal["exact", "other passage", "stitched", "missing"]
+#: The same in words, for people and assistants.
+_VERDICTS: dict[QuoteOutcome, str] = {
+    "exact": "found in the passage that the model names",
+    "other passage": "found, but not in the passage that the model names",
+    "stitched": "stitched from several places",
+    "missing": "not in these passages",
+}
+#: What is said beside a sentence that a language model did not quote.
+FOUND_AFTERWARDS = "found afterwards for the model's answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +264,15 @@ class Quote:
     outcome: QuoteOutcome
     places: tuple[QuotedPlace, ...] = ()
 
+    @property
+    def verdict(self) -> str:
+        """What became of the quote, in words."""
+        return _VERDICTS[self.outcome] if self.text.strip() else "the model quotes nothing"
+
+    def spans(self, passage: Passage) -> list[tuple[int, int]]:
+        """Where the quote, or parts of it, stand in a passage."""
+        return [(place.start, place.end) for place in self.places if place.passage_id == passage.id]
+
 
 def split_at_answer(text: str, answer: str) -> list[str]:
     """Split a text where the answer occurs as whole words, in any case.
@@ -255,9 +280,10 @@ def split_at_answer(text: str, answer: str) -> list[str]:
     Every second piece is the answer.
 
     Answers of more than 500 characters are not searched for, because the time grows with both
-    lengths.
+    lengths; nor are "yes" and "no", which are words of many sentences that say nothing of the
+    question.
     """
-    if not answer.strip() or len(answer) > _LONGEST:
+    if not answer.strip() or len(answer) > _LONGEST or answer.lower().strip(" .") in ("yes", "no"):
         return [text]
     return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
@@ -411,15 +437,18 @@ class Answer:
         return f"no answer: {self.error or nothing}"
 
     def highlights(self, passage: Passage) -> list[str]:
-        """A passage's text in alternating plain and highlighted segments: the answer or the terms
-        of its calculation.
+        """A passage's text in alternating plain and highlighted segments.
+
+        Highlighted are the answer, the terms of its calculation, or what a language model quotes.
+        Of a stitched quote, each part is, so that a reader sees that they stand apart.
         """
-        if self.how and self.how.passage_id == passage.id:
+        quoted = self.quote.spans(passage) if self.quote else []
+        is_stitched = self.quote is not None and self.quote.outcome == "stitched"
+        explains = self.how is not None and self.how.passage_id == passage.id
+        if quoted and (is_stitched or not explains):
+            return _split_at_spans(passage.text, quoted, (0, len(passage.text)))
+        if self.how and explains:
             return self.how.pieces(passage.text)
-        for place in self.quote.places if self.quote else ():
-            if place.passage_id == passage.id:
-                text = passage.text
-                return [text[: place.start], text[place.start : place.end], text[place.end :]]
         return split_at_answer(passage.text, self.text or self.candidate)
 
     def position(self, passage: Passage) -> int | None:
@@ -434,18 +463,38 @@ class Answer:
         if self.factual and self.supposes:
             factual = f"<p>In fact: {escape(self.factual)}</p>"
         factual += f"<p>{escape(self.note)}</p>" if self.note else ""
-        sure = (
-            f" <small>confidence {self.confidence:.0%}</small>"
-            if self.text and self.confidence is not None
-            else ""
-        )
-        evidence = "".join(
-            f"<li>{_passage_html(passage, self.highlights(passage))}</li>"
-            for passage in self.evidence
-        )
+        sure = ""
+        if self.text and self.confidence is not None:
+            sure = f" <small>confidence {self.confidence:.0%}</small>"
+        elif self.text and self.uncalibrated:
+            sure = f"<br><small>{escape(self.uncalibrated)}</small>"
+        evidence = ""
+        for passage in self.evidence:
+            found = self._found_html(passage)
+            evidence += f"<li>{_passage_html(passage, self.highlights(passage))}{found}</li>"
         question = escape(self.question.text)
         answer = escape(str(self))
-        return f"<p>{question}</p><p><b>{answer}</b>{sure}</p>{factual}<ol>{evidence}</ol>"
+        told = factual + self._grounds_html()
+        return f"<p>{question}</p><p><b>{answer}</b>{sure}</p>{told}<ol>{evidence}</ol>"
+
+    def _found_html(self, passage: Passage) -> str:
+        """Says beside a passage that the model did not quote its sentence."""
+        if self.how is None or self.how.passage_id != passage.id:
+            return ""
+        if self.how.origin != "found afterwards":
+            return ""
+        return f" <small>({FOUND_AFTERWARDS})</small>"
+
+    def _grounds_html(self) -> str:
+        """What a language model says that its answer rests on, as escaped HTML."""
+        grounds = ""
+        if self.quote:
+            text = self.quote.text.strip()
+            words = f"<q>{escape(text)}</q> " if text else ""
+            grounds += f"<p>Quote: {words}<small>({self.quote.verdict})</small></p>"
+        if self.change:
+            grounds += f"<p>Change: {escape(self.change)}</p>"
+        return grounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,14 @@ from ifqa.pipeline.searched import CorpusSummary
 from ifqa.pipeline.stage_outputs import passage_source
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
-from ifqa.records import Ablation, Answer, Question, Quote, fingerprint_questions
+from ifqa.records import (
+    FOUND_AFTERWARDS,
+    Ablation,
+    Answer,
+    Question,
+    Quote,
+    fingerprint_questions,
+)
 from ifqa.report.table import sanitize
 from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
@@ -146,20 +153,23 @@ def _show_grounds(console: Console, answer: Answer) -> None:
         _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
     if answer.quote:
         _print_field(console, "Quote", _quote_markup(answer.quote))
+        if answer.quote.outcome == "stitched":
+            _print_parts(console, answer, answer.quote)
     if answer.change:
-        _print_field(console, "Change", sanitize(answer.change))
+        _print_field(console, "Change", sanitize(" ".join(answer.change.split())))
 
 
 def _show_evidence(console: Console, answer: Answer, passages: int, styled: bool) -> None:
     """Print the first passages behind an answer."""
     label = _evidence_label(answer)
-    if label == _FACTS and answer.factual:
-        _print_field(console, label, sanitize(answer.factual))
-        label = ""
+    if answer.supposes and answer.factual:
+        _print_field(console, _FACTS, sanitize(answer.factual))
+        label = "" if label == _FACTS else label
     for number, passage in enumerate(answer.evidence[:passages]):
         source = passage_source(passage, answer.position(passage))
-        if answer.how and answer.how.origin == "found afterwards" and not number:
-            source += " (found afterwards for the model's answer)"
+        how = answer.how
+        if how and how.origin == "found afterwards" and how.passage_id == passage.id:
+            source += f" ({FOUND_AFTERWARDS})"
         _print_field(console, "" if number else label, f"[dim]{sanitize(source)}[/dim]")
         _print_field(
             console,
@@ -168,30 +178,35 @@ def _show_evidence(console: Console, answer: Answer, passages: int, styled: bool
         )
 
 
-#: What the screen and the page say of a language model's quote.
-QUOTE_OUTCOMES = {
-    "exact": "found in the passage that the model names",
-    "other passage": "found, but not in the passage that the model names",
-    "stitched": "stitched from several places",
-    "missing": "not in these passages",
-}
-
-
 def _quote_markup(quote: Quote) -> str:
     """A quote, and what became of it."""
-    outcome = QUOTE_OUTCOMES[quote.outcome]
-    if not quote.text:
-        return "[yellow]the model quotes nothing[/yellow]"
+    if not quote.text.strip():
+        return f"[yellow]{quote.verdict}[/yellow]"
     style = "dim" if quote.outcome == "exact" else "yellow"
-    return f"“{sanitize(quote.text)}” [{style}]({outcome})[/{style}]"
+    text = " ".join(quote.text.split())  # a line of its own could pass for a passage
+    return f"“{sanitize(text)}” [{style}]({quote.verdict})[/{style}]"
+
+
+def _print_parts(console: Console, answer: Answer, quote: Quote) -> None:
+    """Print where the parts of a stitched quote stand."""
+    passages = {passage.id: passage for passage in answer.evidence}
+    for place in quote.places:
+        passage = passages.get(place.passage_id)
+        if passage is None:
+            continue
+        source = passage_source(passage, place.start)
+        part = " ".join(passage.text[place.start : place.end].split())
+        line = f"[dim]{sanitize(source)}:[/dim] “{sanitize(part)}”"
+        _print_field(console, "", line)
 
 
 def _evidence_label(answer: Answer) -> str:
     """What the passages are to an answer.
 
-    They tell what is in fact so where the question supposes something else.
+    They tell what is in fact so where the question supposes something else. Passages that do not
+    support an answer were only read.
     """
-    if not answer.text:
+    if find_support(answer) is None:
         return "Read"
     return _FACTS if answer.supposes else "Source"
 

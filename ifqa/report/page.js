@@ -140,11 +140,14 @@
   function answerCell(entry, experiment) {
     const text = entry.a || make("span", { class: "none" }, experiment.answers ? "no answer" : "retrieval only");
     return make("td", { class: "said" }, text,
-      entry.b ? make("small", {}, `abstained; best candidate: ${entry.b}`) : null,
+      entry.n ? make("small", {}, `abstained: ${entry.n}`) : null,
+      entry.b ? make("small", {}, `${entry.n ? "" : "abstained; "}best candidate: ${entry.b}`) : null,
       entry.s ? make("small", {}, `confidence ${entry.s}`) : null,
       entry.f ? make("small", {}, `in fact: ${entry.f}`) : null,
       entry.h ? make("small", {}, entry.h) : null,
-      entry.w ? make("small", {}, marked(entry.w, isRight(entry) ? "answer" : "wrong")) : null,
+      entry.v ? make("small", { class: entry.u ? "doubt" : "" }, `${entry.q ? `quote: “${entry.q}” ` : ""}(${entry.v})`) : null,
+      entry.d ? make("small", {}, `change: ${entry.d}`) : null,
+      entry.w ? make("small", {}, marked(entry.w, isRight(entry) ? "answer" : "wrong"), entry.o ? ` (${entry.o})` : null) : null,
       entry.r ? make("small", { class: "error" }, entry.r) : null);
   }
 

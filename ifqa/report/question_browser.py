@@ -18,7 +18,12 @@ benchmark and split:
                            "s": confidence,
                            "b": the best candidate of a reader that abstained,
                            "h": what it was computed from,
+                           "n": why a language model abstained,
                            "w": pieces of the sentence that contains it,
+                           "o": who found that sentence, if neither reader nor model gave it,
+                           "q": what a language model quotes, "v": what became of the quote,
+                           "u": 1 if the passages do not have it as one piece,
+                           "d": what the supposition changes, as the model says,
                            "m": [its score in each of the measures, or null],
                            "p": [indexes of passages, best first],
                            "g": rank of the first gold passage among them,
@@ -36,7 +41,7 @@ from ifqa.clauses import split_question
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import FOUND_AFTERWARDS, Passage, Prediction, Question
 from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.scheme import ScoringScheme, merge_schemes
@@ -189,12 +194,20 @@ def _passage_count(experiment: Experiment) -> int:
 def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObject:
     how = prediction.how
     texts = [passage.text for passage in passages if how and passage.id == how.passage_id]
+    quote = prediction.quote
+    afterwards = how is not None and how.origin == "found afterwards"
     return _drop_empty(
         a=prediction.answer,
         f=prediction.factual,
         r=prediction.error,
         s="" if prediction.confidence is None else f"{prediction.confidence:.0%}",
         b=prediction.candidate,
+        n=prediction.abstention,
+        q=quote.text.strip() if quote else "",
+        v=quote.verdict if quote else "",
+        u=int(quote is not None and quote.outcome in ("stitched", "missing")),
+        d=prediction.change,
+        o=FOUND_AFTERWARDS if afterwards else "",
         h=str(how.calculation) if how and how.calculation else "",
         w=how.pieces(texts[0], sentence=True) if how and texts else "",
     )

@@ -26,7 +26,17 @@ from ifqa.corpus.documents.chunking import encoded_name, parse_locator
 from ifqa.corpus.documents.indexed_file import IndexedFile
 from ifqa.corpus.documents.page_picture import page_parts
 from ifqa.formatting import printable_line
-from ifqa.records import Ablation, Answer, Explanation, Passage, Question, Ranking, Term
+from ifqa.records import (
+    Ablation,
+    Answer,
+    Explanation,
+    Passage,
+    Question,
+    QuotedPlace,
+    QuoteOutcome,
+    Ranking,
+    Term,
+)
 from ifqa.serve.limits import (
     MAX_BODY,
     MAX_CHOICES,
@@ -296,9 +306,66 @@ class ExplanationForm(Reply):
     passage_id: str
     sentence: tuple[int, int]
     span: tuple[int, int]
+    origin: Annotated[
+        Literal["read", "quoted", "found afterwards"],
+        Field(
+            description="Who found the sentence: the reader that gave the answer (read), a "
+            "language model that quoted it (quoted), or another reader, for a language model's "
+            "answer that came without it (found afterwards)."
+        ),
+    ]
     pieces: list[str]
     calculation: CalculationForm | None
     pictures: list[PictureForm] = []
+
+
+class PlaceForm(Reply):
+    """Where a quote, or a part of it, stands: `text` from `start` to `end` of the passage."""
+
+    passage_id: str
+    start: int
+    end: int
+    text: str
+    source: Annotated[
+        SourceForm | None, Field(description="Null unless it is from a folder of documents.")
+    ]
+
+    @classmethod
+    def of(cls, place: QuotedPlace, passage: Passage, files: Collection[str]) -> Self:
+        """The form of a place in a passage; `files` as in `SourceForm.of`."""
+        source = SourceForm.of(passage.id, files, place.start)
+        text = passage.text[place.start : place.end]
+        return cls.model_validate(asdict(place) | {"text": text, "source": source})
+
+
+class QuoteForm(Reply):
+    """What a language model quotes for its answer, and whether the passages have it.
+
+    A quote that is `missing` is no evidence: the model wrote it, and no passage that it was shown
+    has it. A `stitched` one joins parts that stand apart, so its sentence is the model's own.
+    """
+
+    text: Annotated[str, Field(description="In the model's words; empty if it quotes nothing.")]
+    outcome: QuoteOutcome
+    verdict: Annotated[str, Field(description="The outcome in words.")]
+    places: Annotated[
+        list[PlaceForm],
+        Field(description="One for a whole quote, several for a stitched one."),
+    ]
+
+    @classmethod
+    def of(cls, answer: Answer, files: Collection[str]) -> Self | None:
+        """The form of an answer's quote; None if its reader was not asked for one."""
+        quoted = answer.quote
+        if quoted is None:
+            return None
+        passages = {passage.id: passage for passage in answer.evidence}
+        places = [
+            PlaceForm.of(place, passages[place.passage_id], files)
+            for place in quoted.places
+            if place.passage_id in passages
+        ]
+        return cls(text=quoted.text, outcome=quoted.outcome, verdict=quoted.verdict, places=places)
 
 
 class Supposition(Reply):
@@ -330,9 +397,28 @@ class AnswerForm(Reply):
     factual: Annotated[
         str, Field(description="The answer in the real world, if the reader gives it.")
     ]
+    abstention: Annotated[
+        str,
+        Field(description="Why the reader abstained, if it was not for a low confidence."),
+    ] = ""
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
+    quote: Annotated[
+        QuoteForm | None,
+        Field(description="Null unless a language model was asked for a quote, and answered."),
+    ] = None
+    change: Annotated[
+        str,
+        Field(description="What the supposition changes, as a language model says; not checked."),
+    ] = ""
     how: ExplanationForm | None
     evidence: list[Evidence]
+    uncalibrated: Annotated[
+        str,
+        Field(
+            description="Why a language model's answer has no confidence, and the command that "
+            "fits one."
+        ),
+    ] = ""
     note: Annotated[
         str,
         Field(
@@ -347,7 +433,8 @@ class AnswerForm(Reply):
         cls, answer: Answer, seconds: float, files: Mapping[str, IndexedFile] = MappingProxyType({})
     ) -> Self:
         """The form of an answer that took `seconds`; `files` are those of the searched folder."""
-        failed = not answer.text and bool(answer.error or not (answer.candidate or answer.note))
+        abstained = bool(answer.candidate or answer.abstention or answer.note)
+        failed = not answer.text and bool(answer.error or not abstained)
         text = answer.question.text
         how = answer.how
         supposed = split_question(text).presupposition
@@ -377,6 +464,7 @@ class AnswerForm(Reply):
                 "outcome": outcome,
                 "answer": answer.text,
                 "error": answer.no_answer_reason.removeprefix("no answer: ") if failed else "",
+                "quote": QuoteForm.of(answer, files),
                 "how": explanation,
                 "evidence": evidence,
                 "seconds": round(seconds, 3),

@@ -84,6 +84,12 @@ def tiny(hostile=""):
                 "r": f"cut{hostile}",
                 "h": f"1 = 1{hostile}",
                 "w": ["By ", f"Bob{hostile}", "."],
+                "o": f"later{hostile}",
+                "n": f"unsure{hostile}",
+                "q": f"By nobody{hostile}",
+                "v": f"nowhere{hostile}",
+                "u": 1,
+                "d": f"changed{hostile}",
                 "s": f"9%{hostile}",
                 "b": f"Bill{hostile}",
                 "m": [0.0],
@@ -554,6 +560,32 @@ def test_a_card_shows_answers(chromium, report):
         ["B beta", "Zoë Lee", "1", "1", "1"],
         [f"C {NASTY}", LONG_WORD, "0", "0", "–"],
     ]
+
+
+@pytest.fixture
+def quoting(chromium, tmp_path):
+    """The notes below an answer of a language model whose hostile quote is missing."""
+    chromium.open(written(tmp_path, browsed=tiny(NASTY)))
+    yield chromium.value("[...document.querySelectorAll('.said small')].map(one => one.innerText)")
+    assert chromium.value("typeof window.hacked") == "undefined"
+    assert chromium.complaints == []
+
+
+def test_a_card_says_what_became_of_a_quote(chromium, quoting):
+    doubt = chromium.value("document.querySelector('.said small.doubt').textContent")
+    assert doubt == f"quote: “By nobody{NASTY}” (nowhere{NASTY})"
+
+
+def test_a_card_says_what_the_supposition_changes(quoting):
+    assert any(note.startswith("change: changed") for note in quoting)
+
+
+def test_a_card_says_why_a_model_abstained(quoting):
+    assert any(note.startswith("abstained: unsure") for note in quoting)
+
+
+def test_a_card_says_who_found_a_sentence(quoting):
+    assert any("(later" in note for note in quoting)
 
 
 def test_a_card_shows_its_passages(chromium, report):

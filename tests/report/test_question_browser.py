@@ -11,7 +11,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.records import Calculation, Explanation, Term
+from ifqa.records import Calculation, Explanation, Quote, Term
 from ifqa.report.question_browser import browser_data, highlight
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -163,6 +163,38 @@ def test_an_entry_explains_its_answer(three):
     text = "".join(read["x"])
     assert second["w"] == ["", text[4], text[5:9]]
     assert second["h"] == '1 = 1 (passage: "a")'
+
+
+@pytest.fixture
+def entries(three):
+    """The entries of two answers of a language model: a missing quote, and an abstention."""
+    path = three[0].folder / "read" / "predictions.jsonl"
+    quote = Quote("It was built by [b]Bo.", "missing")
+    how = Explanation("7-2", (4, 9), (5, 7), origin="found afterwards")
+    told = [
+        {"quote": asdict(quote), "how": asdict(how), "change": "Bo builds it"},
+        {"answer": "", "candidate": "1851", "abstention": "the model does not know"},
+    ]
+    lines = [record for _, record in read_jsonl(path)]
+    write_jsonl(path, [line | more for line, more in zip(lines, told, strict=True)])
+    return [question["e"][0] for question in splits_of(three)[0]["questions"]]
+
+
+def test_an_entry_says_what_became_of_a_quote(entries):
+    told = {key: entries[0][key] for key in "qvu"}
+    assert told == {"q": "It was built by [b]Bo.", "v": "not in these passages", "u": 1}
+
+
+def test_an_entry_says_what_the_supposition_changes(entries):
+    assert entries[0]["d"] == "Bo builds it"
+
+
+def test_an_entry_says_that_a_sentence_was_found_afterwards(entries):
+    assert entries[0]["o"] == "found afterwards for the model's answer"
+
+
+def test_an_entry_says_why_a_model_abstained(entries):
+    assert entries[1]["n"] == "the model does not know"
 
 
 def test_only_what_is_scored_is_shown_split_by_split(three):

@@ -28,11 +28,15 @@ def test_an_answer_has_all_of_its_record():
         "answerable": None,
         "candidate": "",
         "factual": "1849",
+        "abstention": "",
         "error": "",
+        "quote": None,
+        "change": "",
         "how": {
             "passage_id": "p/1",
             "sentence": [0, 24],
             "span": [19, 23],
+            "origin": "read",
             "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
             "pictures": [],
@@ -40,6 +44,7 @@ def test_an_answer_has_all_of_its_record():
         "evidence": [
             {"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}
         ],
+        "uncalibrated": "",
         "note": "",
         "seconds": 0.1,
     }

@@ -43,7 +43,8 @@ export function renderAnswer(answer, about, { retrieve, why, change, again }) {
 /** The nodes of a question that a language model is answering; its text goes into `.draft`. */
 export function renderDraft(question, model, change) {
   return [questionBlock(question, question, change), make("div", { class: "worlds alone" },
-    make("section", { class: "world imagined" }, make("h3", {}, `${model || "The model"} is writing`), make("p", { class: "draft" })))];
+    make("section", { class: "world imagined" }, make("h3", {}, `${model || "The model"} is writing; nothing is checked yet`),
+      make("p", { class: "draft" })))];
 }
 
 function textButton(label, action) {
@@ -60,11 +61,17 @@ function questionBlock(question, shown, change) {
 /** The announcement of an answer for screen readers. */
 export function announcement(answer) {
   const sure = answer.confidence === null ? "" : `, ${percent(answer.confidence)} sure`;
-  if (answer.outcome === "answered") return `Answer: ${answer.answer}${sure}.`;
-  if (answer.outcome === "abstained" && !answer.candidate) return `No answer. ${answer.note}`;
-  if (answer.outcome === "abstained") return `No answer found in these passages. The best candidate is ${answer.candidate}${sure}.`;
+  const because = answer.abstention ? `: ${answer.abstention}` : "";
+  const best = answer.candidate ? ` The best candidate is ${answer.candidate}${sure}.` : "";
+  const doubt = isFound(answer.quote) ? "" : ` The model’s quote is ${answer.quote.text.trim() ? answer.quote.verdict : "empty"}.`;
+  if (answer.outcome === "answered") return `Answer: ${answer.answer}${sure}.${doubt}`;
+  if (answer.outcome === "abstained" && !answer.candidate && !because) return `No answer. ${answer.note}`;
+  if (answer.outcome === "abstained") return `No answer found in these passages${because}.${best}`;
   return `No answer: ${answer.error}`;
 }
+
+/** Whether a quote stands in the passages as one piece, or none was asked for. */
+const isFound = (quote) => !quote || quote.outcome === "exact" || quote.outcome === "other passage";
 
 /** The answer in the world of the question; of an abstention the best candidate, of a failure the reason. */
 function imagined(answer, reader) {
@@ -73,22 +80,26 @@ function imagined(answer, reader) {
     return make("section", { class: "world failed" }, title,
       make("p", { class: "big" }, "No answer"), make("p", { class: "why error" }, answer.error));
   }
-  if (answer.outcome === "abstained" && !answer.candidate) {
+  if (answer.outcome === "abstained" && !answer.candidate && !answer.abstention) {
     return make("section", { class: "world abstained" }, title, make("p", { class: "big" }, "No answer"));
   }
   if (answer.outcome === "abstained") {
+    const best = answer.candidate ? make("p", { class: "candidate" }, "The best candidate is ", make("b", {}, answer.candidate)) : null;
     return make("section", { class: "world abstained" }, title,
-      make("p", { class: "big" }, "No answer found in these passages"),
-      make("p", { class: "candidate" }, "The best candidate is ", make("b", {}, answer.candidate)), sure(answer),
+      make("p", { class: "big" }, "No answer found in these passages"), best, sure(answer),
       make("p", { class: "why" }, refusal(answer, reader)));
   }
   const long = answer.answer.length > LARGE;
   return make("section", { class: "world imagined" }, title,
-    make("p", { class: long ? "big long" : "big" }, answer.answer), sure(answer), sum(answer.how?.calculation));
+    make("p", { class: long ? "big long" : "big" }, answer.answer), sure(answer), uncalibrated(answer),
+    sum(answer.how?.calculation), changed(answer));
 }
+
+const capitalised = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** Why the reader gives no answer; empty if it does not say. */
 function refusal(answer, reader) {
+  if (answer.abstention) return `${capitalised(answer.abstention)}.`;
   if (answer.answerable !== null && answer.answerable < reader?.answerable_threshold) {
     return `That a passage has the answer is ${percent(answer.answerable)} likely; below ${percent(reader.answerable_threshold)}, none is given.`;
   }
@@ -98,6 +109,19 @@ function refusal(answer, reader) {
 function sure(answer) {
   if (answer.confidence === null) return null;
   return make("p", { class: "sure" }, track(answer.confidence), `${percent(answer.confidence)} sure`);
+}
+
+/** Why an answer has no percentage, with the command that fits one. */
+function uncalibrated(answer) {
+  if (!answer.uncalibrated || answer.confidence !== null) return null;
+  const [, why, command] = answer.uncalibrated.match(/^(.*?)(ifqa train .*)?$/s);
+  return make("p", { class: "why uncalibrated" }, capitalised(why), command ? make("code", {}, command) : null);
+}
+
+/** What the supposition changes, as a language model says. */
+function changed(answer) {
+  if (!answer.change) return null;
+  return make("p", { class: "change" }, make("b", {}, "What changes, says the model:"), " ", make("span", {}, visible(answer.change)));
 }
 
 /** A computed answer as a sum: its terms below one another, the result below a line. */
@@ -131,8 +155,8 @@ function inFact(answer) {
 const supporting = (answer) => answer.evidence.find((passage) => passage.id === answer.how?.passage_id);
 const nameOf = (passage) => (passage.source ? visible(passage.source.text) : passage.title || passage.id);
 
-/** A file's name with its marks of writing direction made visible, which could show another ending. */
-export const visible = (name) => name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+/** A text with its marks of writing direction made visible: a file's name could show another ending, a quote other words. */
+export const visible = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 
 /** A document's file and place as a link to the text there, and a link to the original; of any other passage its id. */
 function place({ id, source }) {
@@ -143,12 +167,35 @@ function place({ id, source }) {
 }
 
 function evidence(answer) {
-  if (!answer.evidence.length) return null;
+  const doubt = warning(answer.quote);
+  if (!answer.evidence.length) return doubt && make("section", { class: "part" }, doubt);
   const first = supporting(answer) || answer.evidence[0];
-  const others = answer.evidence.filter((passage) => passage !== first);
+  const byId = new Map(answer.evidence.map((passage) => [passage.id, passage]));
+  const quoted = (answer.quote?.places || []).map((each) => byId.get(each.passage_id)).filter(Boolean);
+  const shown = [...new Set(answer.quote?.outcome === "stitched" && quoted.length ? quoted : [first, ...quoted])];
+  const others = answer.evidence.filter((passage) => !shown.includes(passage));
   const more = others.length === 1 ? "1 more passage was read" : `${others.length} more passages were read`;
-  return make("section", { class: "part" }, make("h3", {}, evidenceTitle(answer)), passageBlock(first, answer.how),
-    others.length ? make("details", {}, make("summary", {}, more), others.map((other) => passageBlock(other, null))) : null);
+  return make("section", { class: "part" }, doubt, make("h3", {}, evidenceTitle(answer)),
+    shown.map((passage) => passageBlock(passage, answer.how, answer.quote)),
+    others.length ? make("details", {}, make("summary", {}, more), others.map((other) => passageBlock(other, null, null))) : null);
+}
+
+/** A quote that is no evidence as it stands: it is shown as the model's words, apart from the passages. */
+function warning(quote) {
+  if (isFound(quote)) return null;
+  const isStitched = quote.outcome === "stitched";
+  if (!quote.text.trim()) return make("div", { class: "doubt", role: "note" }, make("b", {}, "The model quotes nothing"));
+  const title = isStitched ? `The model’s quote is ${quote.verdict}` : `The model’s quote is ${quote.verdict}: do not take it for evidence`;
+  const parts = isStitched ? `Its ${quote.places.length} parts are marked below.` : null;
+  return make("div", { class: isStitched ? "doubt stitched" : "doubt missing", role: "note" }, make("b", {}, title),
+    make("blockquote", {}, `“${visible(quote.text)}”`), parts ? make("p", { class: "why" }, parts) : null);
+}
+
+/** Who found the sentence of a passage, and whether a model quoted it from there. */
+function origin(passage, how, quote) {
+  if (how?.origin === "found afterwards" && how.passage_id === passage.id) return "Found afterwards for the model’s answer: the model did not quote it.";
+  if (!quote?.places.some((each) => each.passage_id === passage.id)) return null;
+  return quote.outcome === "stitched" ? null : `Quoted by the model; ${quote.verdict}.`;
 }
 
 /** What the passages are to an answer: the facts behind a supposition, its source, or only what was read. */
@@ -157,12 +204,30 @@ function evidenceTitle(answer) {
   return supposes(answer) && !answer.factual ? "In fact" : "Source";
 }
 
-function passageBlock(passage, how) {
+function passageBlock(passage, how, quote) {
   const title = passage.source ? passage.title.split(" › ").slice(1).join(" › ") : passage.title; // the source names the file
   const isSource = how?.passage_id === passage.id;
+  const parts = quote?.outcome === "stitched" ? quote.places.filter((each) => each.passage_id === passage.id) : [];
+  const whole = isSource ? withSentence(passage.pieces, how.sentence) : marked(passage.pieces);
+  const told = origin(passage, how, quote);
   return make("div", { class: "passage" }, make("h4", {}, title || null, place(passage)),
-    make("p", {}, isSource ? withSentence(passage.pieces, how.sentence) : marked(passage.pieces)),
+    make("p", {}, parts.length ? withParts(passage.pieces, parts, quote.places) : whole),
+    told ? make("p", { class: "why origin" }, told) : null,
     isSource ? (how.pictures || []).map((picture) => pageImage(picture, passage.source)) : null);
+}
+
+/** A passage's pieces with each part of a stitched quote marked and numbered, in the order of the quote. */
+function withParts(pieces, parts, places) {
+  let at = 0;
+  return pieces.flatMap((piece, n) => {
+    const start = at;
+    at += Array.from(piece).length;
+    if (n % 2 === 0) return [piece];
+    const number = 1 + places.indexOf(parts.find((part) => part.start === start));
+    return [make("span", { class: "visually-hidden" }, ` (part ${number} of ${places.length} of the quote:) `),
+      make("mark", { class: "stitched" }, piece, make("sup", { "aria-hidden": "true" }, String(number))),
+      make("span", { class: "visually-hidden" }, " (end of the part) ")];
+  });
 }
 
 /** A page of a PDF with the sentence marked; it leads to the page in the file, and leaves if it cannot be drawn. */
@@ -252,10 +317,18 @@ async function copy(text) {
 /** The lines of an answer below its question: [label, text]. */
 function lines(answer) {
   const sure = answer.confidence === null ? "" : ` (${percent(answer.confidence)} sure)`;
-  const outcome = { answered: answer.answer + sure, abstained: answer.candidate ? `not found; the best candidate is ${answer.candidate}${sure}` : "none" };
+  const best = answer.candidate ? `; the best candidate is ${answer.candidate}${sure}` : "";
+  const because = answer.abstention ? `: ${answer.abstention}` : "";
+  const outcome = { answered: answer.answer + sure, abstained: best || because ? `not found${because}${best}` : "none" };
   const first = supporting(answer) || answer.evidence[0];
   return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Note", answer.note], ["Computed", answer.how?.calculation?.line], ["In fact", supposes(answer) && answer.factual],
-    ["Sentence", answer.how?.pieces.join("")], ["Source", first && nameOf(first)]].filter(([, text]) => text);
+    ["Confidence", answer.outcome === "answered" && answer.uncalibrated], ["Quote", quoteLine(answer.quote)], ["Change", answer.change],
+    [answer.how?.origin === "found afterwards" ? "Sentence (found afterwards)" : "Sentence", answer.how?.pieces.join("")], ["Source", first && nameOf(first)]].filter(([, text]) => text);
+}
+
+function quoteLine(quote) {
+  if (!quote) return "";
+  return quote.text.trim() ? `“${quote.text}” (${quote.verdict})` : quote.verdict;
 }
 
 const asText = (answer) => [answer.question, ...lines(answer).map(([label, text]) => `${label}: ${text}`)].join("\n");

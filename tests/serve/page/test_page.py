@@ -7,13 +7,16 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+import quoted_answers
 
 import ifqa.serve
 from ifqa.report.html_page import COLOURS
+from ifqa.serve.schemas import AnswerForm
 
 pytestmark = pytest.mark.slow
 
@@ -123,6 +126,15 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+def quoting(make):
+    """An answer of a language model, as the server sends it, without its question."""
+    file: Any = SimpleNamespace(is_pdf=False)
+    files = dict.fromkeys(["manuals/mill.pdf", "notes/engine.md"], file)
+    form = json.loads(AnswerForm.of(make(), 0.2, files).model_dump_json())
+    return {key: form[key] for key in form if key not in ("question", "supposed")}
+
+
+OTHERS |= {kind: quoting(make) for kind, make in quoted_answers.KINDS.items()}
 RTL = "\N{RIGHT-TO-LEFT OVERRIDE}fdp.exe"
 FOLDER_STATE = {
     "name": "my documents",
@@ -485,6 +497,131 @@ def test_a_failure_is_shown_with_its_error(page):
     assert text(chromium, ".failed .error") == "the reader found nothing"
 
 
+def answered(page, kind, **how):
+    """The page of a language model's answer of a kind."""
+    chromium = page(f"If {kind}, who?", **how)
+    until(chromium, "document.querySelector('.big')?.innerText")
+    return chromium
+
+
+def test_a_quote_that_was_found_is_the_evidence(page, server):
+    chromium = answered(page, "exact")
+    assert text(chromium, ".sentence").startswith(quoted_answers.SENTENCE)
+    assert text(chromium, ".passage .source") == "manuals/mill.pdf, p. 4"
+    told = "Quoted by the model; found in the passage that the model names."
+    assert text(chromium, ".origin") == told
+    assert every(chromium, ".doubt") == []
+    check_undisturbed(chromium, server)
+
+
+def test_a_quote_from_another_passage_is_said_to_be(page):
+    chromium = answered(page, "other_passage")
+    told = "Quoted by the model; found, but not in the passage that the model names."
+    assert text(chromium, ".origin") == told
+
+
+def test_each_part_of_a_stitched_quote_is_marked(page, server):
+    chromium = answered(page, "stitched")
+    assert text(chromium, ".doubt b") == "The model’s quote is stitched from several places"
+    assert every(chromium, "mark.stitched") == [
+        "Its saw was driven by a wheel of oak1",
+        "An engine of six horses stood behind the mill2",
+    ]
+    assert every(chromium, ".passage .source")[::2] == [
+        "manuals/mill.pdf, p. 4",
+        "notes/engine.md, line 7",
+    ]
+    check_undisturbed(chromium, server)
+
+
+def test_a_stitched_quote_is_not_one_sentence(page):
+    assert every(answered(page, "stitched"), ".sentence") == []
+
+
+def test_the_parts_of_a_stitched_quote_are_told_to_screen_readers(page):
+    chromium = answered(page, "stitched_in_one_passage")
+    hidden = every(chromium, ".passage .visually-hidden")
+    assert hidden[0] == " (part 1 of 2 of the quote:) "
+    assert hidden[2] == " (part 2 of 2 of the quote:) "
+    assert text(chromium, "#said").endswith("The model’s quote is stitched from several places.")
+
+
+def test_a_missing_quote_is_no_evidence(page, server):
+    chromium = answered(page, "missing")
+    title = "The model’s quote is not in these passages: do not take it for evidence"
+    assert text(chromium, ".doubt.missing b") == title
+    assert text(chromium, ".doubt blockquote") == f"“{quoted_answers.INVENTED}”"
+    assert quoted_answers.INVENTED not in "".join(every(chromium, ".passage"))
+    assert every(chromium, "#answer h3")[-1] == "What was read"
+    check_undisturbed(chromium, server)
+
+
+def test_a_missing_quote_is_told_to_screen_readers(page):
+    said = text(answered(page, "missing"), "#said")
+    assert said.endswith("The model’s quote is not in these passages.")
+
+
+def test_an_empty_quote_is_said(page):
+    assert text(answered(page, "empty"), ".doubt") == "The model quotes nothing"
+
+
+def test_a_sentence_found_afterwards_is_said_to_be(page):
+    chromium = answered(page, "found_afterwards")
+    assert text(chromium, ".sentence").startswith("An engine of six horses stood behind the mill.")
+    told = "Found afterwards for the model’s answer: the model did not quote it."
+    assert every(chromium, ".origin") == [told]
+
+
+def test_what_the_supposition_changes_is_told_as_the_models_words(page):
+    told = text(answered(page, "exact"), ".change")
+    assert told == f"What changes, says the model: {quoted_answers.CHANGE}"
+
+
+def test_an_abstention_of_the_model_says_why(page):
+    chromium = answered(page, "not_said")
+    assert text(chromium, ".abstained .why") == "The model says that they do not have it."
+    assert text(chromium, ".candidate") == "The best candidate is a horse"
+
+
+def test_an_abstention_without_a_guess_says_why(page):
+    chromium = answered(page, "not_said_without_a_guess")
+    assert text(chromium, ".abstained .big") == "No answer found in these passages"
+    assert text(chromium, ".abstained .why") == "The model says that they do not have it."
+    assert chromium.value("document.querySelector('.candidate')") is None
+
+
+def test_an_answer_that_was_not_calibrated_has_no_percentage(page):
+    chromium = answered(page, "uncalibrated")
+    told = text(chromium, ".uncalibrated")
+    assert told.startswith("Not calibrated for gpt-4o-mini with the prompt grounded")
+    command = "ifqa train calibration --reader llm --experiment NAME"
+    assert text(chromium, ".uncalibrated code") == command
+    assert "%" not in text(chromium, ".imagined")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_hostile_quote_stays_text(page, width):
+    chromium = answered(page, "hostile", width=width)
+    for place in ".doubt blockquote|.change|.uncalibrated".split("|"):
+        assert "<script>window.hacked=1</script>" in text(chromium, place), place
+    assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
+    assert chromium.value("typeof window.hacked") == "undefined"
+    assert chromium.value("document.scrollingElement.scrollWidth") <= width
+    assert chromium.complaints == []
+
+
+def test_a_quote_cannot_turn_the_direction_of_its_letters(page):
+    chromium = answered(page, "hostile")
+    assert "\ufffd" in text(chromium, ".doubt blockquote")
+    assert "\u202e" not in text(chromium, ".doubt blockquote")
+
+
+def test_a_streamed_text_is_said_to_be_unchecked(page):
+    chromium = page("If half, who?")
+    assert wait_for_draft(chromium)
+    assert text(chromium, ".imagined h3") == "The model is writing; nothing is checked yet"
+
+
 def wait_for_draft(chromium):
     return until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
 
@@ -695,6 +832,24 @@ def test_an_answer_is_copied(new_session, page, server):
         f"Source: {PLACE['text']}",
     ]
     assert chromium.complaints == []
+
+
+def test_what_became_of_a_quote_is_copied(new_session, page, server):
+    allowed = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    new_session.send("Browser.grantPermissions", permissions=allowed, origin=server.url)
+    chromium = answered(page, "found_afterwards")
+    chromium.value(
+        "[...document.querySelectorAll('.foot button')].find(one => one.innerText === "
+        "'Copy').click()"
+    )
+    until(
+        chromium,
+        "[...document.querySelectorAll('.foot button')].some(one => one.innerText === 'Copied')",
+    )
+    lines = chromium.value("navigator.clipboard.readText()").split("\n")
+    assert f"Quote: “{quoted_answers.INVENTED}” (not in these passages)" in lines
+    sentence = "An engine of six horses stood behind the mill."
+    assert f"Sentence (found afterwards): {sentence}" in lines
 
 
 def test_the_session_is_exported(new_session, page, server, tmp_path):
