@@ -188,7 +188,7 @@ class AnswerParser(StrictModel):
             clean_answer(fields.get(self.factual, "")),
             quote="" if _NOTHING.fullmatch(quote) else quote,
             passage=self.passage_number(fields.get(self.passage, "")),
-            change=" ".join(fields.get(self.change, "").split()),
+            change=_change_of(fields.get(self.change, "")),
         )
         return _mark_not_said(parsed)
 
@@ -262,6 +262,12 @@ def _json_object(text: str) -> dict[str, object] | None:
 def _text_of(value: object) -> str:
     """A JSON value as a text; empty for null."""
     return "" if value is None else str(value)
+
+
+def _change_of(text: str) -> str:
+    """What a supposition changes, on one line; empty if the model says that nothing does."""
+    change = " ".join(text.split())
+    return "" if change.rstrip(".").casefold() in ("nothing", "none") else change
 
 
 def _mark_not_said(parsed: ParsedAnswer) -> ParsedAnswer:

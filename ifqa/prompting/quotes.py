@@ -11,7 +11,7 @@ from itertools import groupby
 
 from ifqa.records import Passage, Quote, QuotedPlace
 
-_LONGEST = 2_000  # characters of a quote that are looked up; the time grows with both lengths
+_LONGEST = 20_000  # characters of a quote that are looked up; the time grows with both lengths
 _FEWEST = 3  # words of each part of a quote from two places; shorter ones stand anywhere
 _ELLIPSIS = re.compile(r"\s*(?:\[\s*)?(?:…|\.\.\.)(?:\s*\])?\s*")
 _AROUND = " \t\n'.,;:"  # at the edges of a quote, once it is normalised

@@ -68,6 +68,11 @@ def test_a_model_may_say_that_no_passage_has_the_answer(answer, guess):
         assert (parsed.answer, parsed.not_said, parsed.guess) == ("", True, guess)
 
 
+@pytest.mark.parametrize("change", ["nothing", "Nothing.", "none", ""])
+def test_a_supposition_that_changes_nothing_is_no_change(change):
+    assert GROUNDED.parse(json.dumps(FIELDS | {"change": change})).change == ""
+
+
 def test_null_is_not_said():
     assert GROUNDED.parse(json.dumps(FIELDS | {"answer": None})).not_said
 

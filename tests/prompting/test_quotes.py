@@ -86,6 +86,7 @@ def test_a_quote_from_two_places_is_stitched(text, parts):
         "",
         "…",
         "The cat sat in the sun " * 200,
+        "It slept there all day " * 2_000,
     ],
 )
 def test_what_no_passage_says_is_missing(text):
