@@ -27,9 +27,7 @@ class Changes(TypedDict, total=False):
     """The flags with the types of their values."""
 
     k: Annotated[int, Flag("k", "Passages to retrieve for each question.", _SEARCH)]
-    retriever: Annotated[
-        str, Flag("retriever", "Retriever: a name, or my_module:Class.", _SEARCH)
-    ]
+    retriever: Annotated[str, Flag("retriever", "Retriever: a name, or my_module:Class.", _SEARCH)]
     reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READ)]
     passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READ)]
     corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]

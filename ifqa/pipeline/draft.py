@@ -18,7 +18,6 @@ finds their completions in the cache and asks nothing twice.
 import csv
 import hashlib
 import logging
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from ifqa.benchmarks.file import UNANSWERABLE
 from ifqa.config.experiment import parse_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.documents.chunking import encoded_name
+from ifqa.corpus.sentences import split_sentences
 from ifqa.errors import ConfigError, SchemaRefused, ServiceError
 from ifqa.formats.tables import join_cell
 from ifqa.formatting import is_formula, pluralize, printable_line
@@ -54,7 +54,8 @@ TRIES = 3  # drafts that are asked for at most, for each question that is wanted
 _READER = {"name": "llm", "prompt": "grounded", "span_reader": False}
 _FEWEST_WORDS = 20  # of a passage to ask about
 _FEWEST_LETTERS = 0.6  # their share of a passage's characters; a table of numbers has fewer
-_PROSE = re.compile(r"(?:[^\W\d_][\w'’-]*\W{1,3}){7}[^.!?。]*[.!?。]")  # eight words to a full stop
+_SENTENCE = 8  # words of a whole sentence, of which a passage has one at least
+_ENDS = (".", "!", "?", '."', ".”", ".)")  # of a sentence
 _STAND_IN = "If Ada Stone had not built the bridge across the river at Oakham, who would have? " * 2
 _COLUMNS = ("question", "answers", "label", "passages", "provenance")
 
@@ -77,7 +78,8 @@ def drafting_run(
         )
     if not {"llm.model", "llm.name"} & changes.keys():
         raise ConfigError(
-            "--draft wants a language model to write the questions: add --model NAME", mend="--model"
+            "--draft wants a language model to write the questions: add --model NAME",
+            mend="--model",
         )
     stand_in = {"reader": _READER, "llm": {"model": "none"}}
     experiment = parse_experiment(name, {**sections, **stand_in}, f"experiment {name}", root)
@@ -141,7 +143,10 @@ def draw_passages(passages: Iterable[Passage], most: int, seed: int) -> list[Pas
 
     files = [drawn for _, drawn in nsmallest(most, drawn_of_files(), key=lambda pair: pair[0])]
     turns = chain.from_iterable(zip_longest(*files))
-    unique = {normalize(passage.text): passage for passage in turns if passage}
+    unique: dict[str, Passage] = {}
+    for passage in turns:
+        if passage:
+            unique.setdefault(normalize(passage.text), passage)
     return list(islice(unique.values(), most))
 
 
@@ -152,7 +157,9 @@ def _file_of(passage: Passage) -> str:
 def _is_prose(text: str) -> bool:
     """Whether a passage tells something: it is no heading, table of numbers or list of words."""
     words = text.split()
-    if len(words) < _FEWEST_WORDS or not _PROSE.search(text):
+    sentences = (sentence.split() for sentence in split_sentences(text))
+    whole = (part for part in sentences if len(part) >= _SENTENCE and part[-1].endswith(_ENDS))
+    if len(words) < _FEWEST_WORDS or not any(whole):
         return False
     characters = "".join(words)
     letters = sum(character.isalpha() for character in characters)
@@ -192,8 +199,9 @@ class Drafter:
             read.append(some if kind == "unanswerable" else [passage])
             if kind == "plain":
                 read.append([passage])
-        question = Question("draft", _STAND_IN)
-        again = self._system.reader.requests([question] * len(read), read)
+        # Each another text, as equal requests would count once
+        questions = [Question("draft", f"{_STAND_IN}{n}") for n in range(len(read))]
+        again = self._system.reader.requests(questions, read)
         return [prompt.request for prompt in self._fitted(tasks)] + again
 
     def draft(self) -> Drafted:
@@ -240,7 +248,8 @@ class Drafter:
             text = normalize(draft.question)
             if not draft.flaw and text in self._asked:
                 draft = replace(draft, flaw="it was asked before")
-            self._asked.add(text)
+            if not draft.flaw:
+                self._asked.add(text)
             drafts.append(draft)
         return drafts
 

@@ -431,9 +431,7 @@ def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         for row in records:
-            formulas = [
-                key for key, cell in row.items() if key != "id" and is_formula(str(cell))
-            ]
+            formulas = [key for key, cell in row.items() if key != "id" and is_formula(str(cell))]
             table.writerow({**row, **{key: f"'{row[key]}" for key in formulas}})
     else:
         text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)
