@@ -347,9 +347,10 @@ def _refuse_failures(count: int, errors: Sequence[str]) -> None:
 
 def _after_reading(draft: Draft, reply: Prediction) -> Draft:
     """A draft after its question was asked again, with its own passage."""
+    if reply.error:  # of a completion without an answer; other failures have ended the drafting
+        return replace(draft, flaw="asked again, the model answers otherwise")
     if draft.kind == "unanswerable":
-        is_silent = not reply.answer and not reply.error
-        return draft if is_silent else replace(draft, flaw="the documents answer it")
+        return replace(draft, flaw="the documents answer it") if reply.answer else draft
     [answer] = draft.answers
     if not same_answer(reply.answer, answer):
         return replace(draft, flaw="asked again, the model answers otherwise")
