@@ -176,7 +176,6 @@ def test_a_file_without_any_answer_is_refused():
         read(text="question,answers,label\nHow old is Tom?,,unanswerable\n")
 
 
-
 def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     with refused(r"file q/none\.csv: q/none\.csv is missing; add it, or name another"):
         open_benchmark("file").files("q/none.csv")

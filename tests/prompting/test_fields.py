@@ -141,7 +141,11 @@ def test_a_prompt_that_needs_a_schema_is_refused_without_one():
 
 def test_a_prompt_may_have_the_model_write_the_question():
     drafting = load_prompt("draft-plain")
-    written = {"quote": "It was built in 1804.", "question": "When was it\nbuilt?", "answer": "1804"}
+    written = {
+        "quote": "It was built in 1804.",
+        "question": "When was it\nbuilt?",
+        "answer": "1804",
+    }
     parsed = drafting.parse(json.dumps(written))
     assert (parsed.question, parsed.answer) == ("When was it built?", "1804")
 
