@@ -13,6 +13,14 @@ CONTROLS = re.compile(
     r"\U000e0000-\U000e007f]"
 )
 
+#: The beginning of a cell that a spreadsheet computes; "-5 km" and "+44 20" do nothing there.
+_FORMULA = re.compile(r"[=@\t\r]|[+-].*[|!(=]")
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a table would compute this cell, and not show it."""
+    return bool(_FORMULA.match(text))
+
 
 def printable(text: str) -> str:
     """Replace `CONTROLS` by U+FFFD, so that text from outside cannot steer a terminal. Line breaks

@@ -16,6 +16,10 @@ facts. Each `group` and each `label` gets scores; groups also get their mean. Th
 scored on another question with this id), `choices`, `context` (a text that comes with the
 question), and `source`, `licence` and `provenance` (where the question comes from). A CSV cell may
 be a JSON list: ["a", "b"].
+
+A question with the label `unanswerable` and without an answer, as `ifqa init --draft` writes some,
+is for `ifqa calibrate` alone: there is nothing to score an answer to it against, so it is not asked
+here.
 """
 
 import hashlib
@@ -34,6 +38,7 @@ from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.storage.files import cached_by_file, text_field, texts_field, write_jsonl
 
 LABEL = "label"  # name of the user's labels; a question may have more than one
+UNANSWERABLE = "unanswerable"  # the label of a question that the documents do not answer
 _ORIGIN = ("source", "licence")  # kept as labels
 _COLUMNS = (
     "question",
@@ -141,6 +146,8 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
             raise FormatError(
                 f"{where}: {unknown_name('column' if is_table else 'key', unknown, _COLUMNS)}"
             )
+        if _has_no_answer(cells, where, is_table):
+            continue
         question = _parse_question(cells, str(number), where, f"file/{name}", is_table)
         identifier = question.id.rpartition("-")[0]
         if identifier in questions:
@@ -156,6 +163,13 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
             f"{path}: some questions have a 'group', others have none; give all a group, or none"
         )
     return tuple(questions.values())
+
+
+def _has_no_answer(row: dict[str, object], where: str, is_table: bool) -> bool:
+    """Whether a row says of its question that it has no answer."""
+    return not ({"answers", "answer"} & row.keys()) and UNANSWERABLE in _parse_texts(
+        row, LABEL, where, is_table
+    )
 
 
 def _parse_question(

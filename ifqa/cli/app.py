@@ -238,7 +238,7 @@ def check(
     raise Exit(run_each(names, check_one, names))
 
 
-app.command(rich_help_panel=_DATA)(init)
+app.command(rich_help_panel=_DATA)(options.with_changes("draft")(init))
 
 
 @app.command("list", rich_help_panel=_LOOK)

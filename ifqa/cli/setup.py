@@ -6,12 +6,13 @@ import logging
 import os
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import starmap
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument
+from typer import Argument, Option
 
 from ifqa.cli.options import Docs, Json, print_json, print_line
 from ifqa.errors import ConfigError, IfqaError, MissingInput
@@ -48,27 +49,43 @@ def init(
         str, Argument(help="Name of the experiment, its corpus and the folder of its files.")
     ] = "mine",
     docs: Docs = None,
+    draft: Annotated[
+        int | None,
+        Option(
+            min=1, help="With --docs: so many questions, drafted by the language model --model."
+        ),
+    ] = None,
+    changes: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Write an experiment, a corpus and questions to start from.
 
     The files have comments; no file is overwritten. With --docs the corpus
-    consists of your documents, and no articles are written.
+    consists of your documents, and no articles are written. With --draft a
+    language model writes questions about them, with answers, for you to read
+    and correct; some have no answer in your documents.
     """
     from ifqa.config.corpus import resolve_documents
     from ifqa.config.experiment import base_experiments, experiment_name
-    from ifqa.storage.files import atomic_write, write_bytes
-    from ifqa.storage.resources import BUNDLED, find_resource
 
     name = experiment_name(name)
     if base_experiments(name):
         raise ConfigError(
             f"experiment {name!r}: wanted a name without +KEY=VALUE, which marks variants"
         )
+    if draft and not docs:
+        raise ConfigError("--draft wants documents to ask about: add --docs FOLDER", mend="--docs")
+    if changes and not draft:
+        raise ConfigError(
+            f"{min(changes)} is for the language model that drafts questions; wanted: "
+            "--docs FOLDER --draft 60"
+        )
+    questions = f"{name}/questions.csv"
     templates = {
         f"indexes/{name}.toml": "documents.toml" if docs else "corpus.toml",
         f"experiments/{name}.toml": "experiment.toml",
-        f"{name}/questions.csv": "empty.csv" if docs else "questions.csv",
     }
+    if not draft:
+        templates[questions] = "empty.csv" if docs else "questions.csv"
     if not docs:
         templates[f"{name}/articles.jsonl"] = "articles.jsonl"
         hint = (
@@ -77,15 +94,103 @@ def init(
         )
     else:
         resolve_documents(docs)
-        hint = f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3"
-    for path in templates:
-        for existing in (Path(path), find_resource(path)):
-            if existing and (existing.exists() or existing.is_symlink()):
-                raise ConfigError(f"{existing} exists; choose another name: ifqa init NAME")
-    for path, template in templates.items():
-        text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
-        if docs:
-            text = _name_folders(text, docs)
+        hint = f"put your questions into {questions}, then: ifqa run {name} --show 3"
+    files = {path: _fill(template, name, docs) for path, template in templates.items()}
+    if draft:
+        _draft(name, files, docs or (), draft, changes)
+        return
+    for path in files:
+        _refuse_existing(path)
+    _write(files)
+    logger.info(hint)
+
+
+def _draft(
+    name: str,
+    files: Mapping[str, str],
+    docs: Sequence[Path],
+    count: int,
+    changes: Mapping[str, object],
+) -> None:
+    """Write an experiment and its corpus, and have a language model draft its questions.
+
+    An earlier attempt with the same arguments, which was interrupted, goes on: its files are those
+    that would be written, and the questions are written last.
+    """
+    import tomllib
+
+    from ifqa.pipeline.check import estimate_requests
+    from ifqa.pipeline.draft import Drafter, drafting_run, drawn_passages, write_drafts
+    from ifqa.pipeline.stages import open_system
+
+    questions = f"{name}/questions.csv"
+    readme = f"{name}/README.md"
+    new = {path: text for path, text in files.items() if not _has_content(path, text)}
+    for path in (*new, questions, readme):
+        _refuse_existing(path)
+    sections = tomllib.loads(files[f"experiments/{name}.toml"])
+    run = drafting_run(name, sections, changes)
+    _write(new)
+    with open_system(run) as system:
+        passages = drawn_passages(run, count)
+        if not passages:
+            raise MissingInput(
+                f"corpus {name}: no passage has prose to ask about; wanted documents with whole "
+                "sentences"
+            )
+        drafter = Drafter(system, passages, count)
+        work = estimate_requests(run, system, drafter.requests(), "drafts, if all tries are needed")
+        logger.info(str(work).strip())
+        drafted = drafter.draft()
+        for line in drafted.summary():
+            logger.info(line)
+        if not drafted.kept:
+            raise IfqaError(
+                f"no draft can be kept, so {questions} was not written; try another model"
+            )
+        folders = ", ".join(map(str, docs))
+        write_drafts(Path(questions), Path(readme), drafted, system.model.name, folders)
+    for path in (questions, readme):
+        print_line(path)
+    logger.info(
+        f"read {questions} and strike out bad rows, then: "
+        f"ifqa calibrate {questions} --experiment {name}"
+    )
+
+
+def _fill(template: str, name: str, docs: Sequence[Path] | None) -> str:
+    """A template with the name, and with the folders of documents."""
+    from ifqa.storage.resources import BUNDLED
+
+    text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
+    return _name_folders(text, docs) if docs else text
+
+
+def _refuse_existing(path: str) -> None:
+    """Refuse to overwrite a file, or to hide one that ships.
+
+    Raises:
+        ConfigError: it is there, if only as a link.
+    """
+    from ifqa.storage.resources import find_resource
+
+    for existing in (Path(path), find_resource(path)):
+        if existing and (existing.exists() or existing.is_symlink()):
+            raise ConfigError(f"{existing} exists; choose another name: ifqa init NAME")
+
+
+def _has_content(path: str, text: str) -> bool:
+    """Whether a file is there with this content."""
+    file = Path(path)
+    return file.is_file() and not file.is_symlink() and file.read_bytes() == text.encode()
+
+
+def _write(files: Mapping[str, str]) -> None:
+    """Write files and print their paths, and beside them the schemas that they name."""
+    from ifqa.storage.files import atomic_write, write_bytes
+    from ifqa.storage.resources import BUNDLED
+
+    for path, text in files.items():
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, text.encode())
         print_line(path)
@@ -93,7 +198,6 @@ def init(
     for path, schema in _SCHEMAS.items():
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, (BUNDLED / "schemas" / schema).read_bytes())
-    logger.info(hint)
 
 
 def _name_folders(text: str, docs: Sequence[Path]) -> str:

@@ -5,10 +5,11 @@ functions.
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict, get_args, get_type_hints
 
-# "read": also run, probe and check; "ask": also serve and mcp
-Commands = Literal["retrieve", "read", "score", "ask"]
+# "read": also run, probe and check; "ask": also serve and mcp; "draft": init
+Commands = Literal["retrieve", "read", "score", "ask", "draft"]
+_SEARCH: tuple[Commands, ...] = ("retrieve", "read", "score", "ask")
 _READ: tuple[Commands, ...] = ("read", "score", "ask")
-_PAID: tuple[Commands, ...] = ("retrieve", "read", "ask")
+_PAID: tuple[Commands, ...] = ("retrieve", "read", "ask", "draft")
 _STAGES: tuple[Commands, ...] = ("retrieve", "read", "score")
 
 
@@ -25,8 +26,8 @@ class Flag:
 class Changes(TypedDict, total=False):
     """The flags with the types of their values."""
 
-    k: Annotated[int, Flag("k", "Passages to retrieve for each question.")]
-    retriever: Annotated[str, Flag("retriever", "Retriever: a name, or my_module:Class.")]
+    k: Annotated[int, Flag("k", "Passages to retrieve for each question.", _SEARCH)]
+    retriever: Annotated[str, Flag("retriever", "Retriever: a name, or my_module:Class.", _SEARCH)]
     reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READ)]
     passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READ)]
     corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]

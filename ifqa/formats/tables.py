@@ -13,7 +13,7 @@ Column names are case-insensitive, and rows of empty cells are skipped. Files ma
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -201,6 +201,15 @@ def split_cell(cell: object, where: str, separator: str = "|") -> object:
         raise FormatError(
             f'{where} starts like a list but is not one; wanted ["…", "…"] ({error})'
         ) from error
+
+
+def join_cell(texts: Sequence[str], separator: str = "|") -> str:
+    """The cell that `split_cell` reads as these texts; without a separator, a single text."""
+    parted = bool(separator) and any(separator in text for text in texts)
+    cell = f" {separator} ".join(texts)
+    if parted or cell.lstrip().startswith('["'):
+        return json.dumps(list(texts), ensure_ascii=False)
+    return cell
 
 
 def _delimiter(kind: str, first: str) -> str:

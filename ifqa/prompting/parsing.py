@@ -70,6 +70,7 @@ class ParsedAnswer:
         change: what the question's supposition changes.
         not_said: whether the model says that the passages do not have the answer.
         guess: its guess nevertheless.
+        question: the question, if the model writes it.
     """
 
     answer: str
@@ -80,11 +81,13 @@ class ParsedAnswer:
     change: str = ""
     not_said: bool = False
     guess: str = ""
+    question: str = ""
 
 
 class AnswerParser(StrictModel):
     """The section [parse] of a prompt file: the rule, and the markers of the answer ("Answer:"), of
-    the factual answer, and of a quote, its passage's number, and what the supposition changes.
+    the factual answer, of a quote, its passage's number, and what the supposition changes, and of
+    the question, for a prompt that has the model write one.
     """
 
     rule: Rule
@@ -93,11 +96,19 @@ class AnswerParser(StrictModel):
     quote: str = ""
     passage: str = ""
     change: str = ""
+    question: str = ""
 
     @property
     def markers(self) -> tuple[str, ...]:
         """All markers that are set."""
-        markers = (self.quote, self.passage, self.change, self.factual, self.answer)
+        markers = (
+            self.quote,
+            self.passage,
+            self.question,
+            self.change,
+            self.factual,
+            self.answer,
+        )
         return tuple(filter(None, markers))
 
     def passage_number(self, text: str) -> int:
@@ -189,6 +200,7 @@ class AnswerParser(StrictModel):
             quote="" if _NOTHING.fullmatch(quote) else quote,
             passage=self.passage_number(fields.get(self.passage, "")),
             change=_change_of(fields.get(self.change, "")),
+            question=clean_answer(" ".join(fields.get(self.question, "").split())),
         )
         return _mark_not_said(parsed)
 

@@ -18,6 +18,8 @@ templates and, in `[parse]`, the rule that finds the answer. Templates have plac
 With the rule "fields", {quote} and {passage} are what the answer rests on, word for word, and the
 number of its passage, and {change} is what the question's supposition changes. A model that keeps
 to a JSON schema writes such an answer as an object, and any other as the lines of the template.
+If [parse] names a marker of the `question`, the model writes the question, too, as {question} of
+the assistant template, and the user template needs none.
 
 The chat form has messages: system, demonstrations, user. The completion form is one text that ends
 with the beginning of the assistant template, from which the model continues. Values may contain
@@ -53,7 +55,7 @@ from ifqa.storage.resources import require_resource
 Messages = tuple[tuple[str, str], ...]
 
 _BETWEEN = "\n\n"
-_FILLED = ("answer", "factual", "background")
+_FILLED = ("answer", "factual", "background", "question")
 _TITLE = re.compile(r"\{title\}([^{}]*(?=\{))?")  # with the text up to the next placeholder
 _Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 _Filled = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\S")]
@@ -138,6 +140,7 @@ class Prompt(StrictModel):
             "answer": demo.answer,
             "factual": demo.factual,
             "background": background,
+            "question": demo.question,
             **demo.steps,
         }
         for placeholder in _placeholders(self.assistant):
@@ -184,6 +187,11 @@ class Prompt(StrictModel):
     def asks_quote(self) -> bool:
         """Whether the answer comes with a quote from a passage."""
         return bool(self._parser.quote)
+
+    @property
+    def writes_question(self) -> bool:
+        """Whether the model writes a question, instead of answering one."""
+        return bool(self._parser.question)
 
     def _field_keys(self) -> list[str]:
         """The keys of the fields, in the order of the assistant template."""
@@ -292,8 +300,10 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
                 "is missing, but the prompt reads" if reads else "is set, but the prompt reads no"
             )
             raise ConfigError(f"{where}: {key!r} {problem} passages")
-    required = ["question", "passages"] if reads else ["question"]
-    _check_template(prompt.user, "user", required, ["choices"], where)
+    required = [] if prompt.writes_question else ["question"]
+    if reads:
+        required.append("passages")
+    _check_template(prompt.user, "user", required, ["question", "choices"], where)
     _check_template(
         prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where
     )
@@ -321,6 +331,7 @@ def _check_parser(prompt: Prompt, where: str) -> None:
         quote="word" if parser.quote else "",
         passage=3 if parser.passage else 0,
         change="word" if parser.change else "",
+        question=demo.question if parser.question else "",
     )
     shown = [prompt.show(demo, chat) for chat in (True, False)]
     if prompt.has_fields:

@@ -124,6 +124,11 @@ class Llm(Reader):
         self.temperature = settings.temperature
         self.order = settings.order
         self.prompt = load_prompt(settings.prompt, root)
+        if self.prompt.writes_question:
+            raise ConfigError(
+                f"prompt {settings.prompt!r} has a model write questions, for `ifqa init --draft`; "
+                "choose one that answers them"
+            )
         self.prompt_name = settings.prompt
         self.prompt_sha256 = sha256(prompt_path(settings.prompt, root))
         self._demos = demos

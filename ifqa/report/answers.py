@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
-from ifqa.formatting import pluralize
+from ifqa.formatting import is_formula, pluralize
 from ifqa.llms.request_form import requests_differ
 from ifqa.pipeline.searched import CorpusSummary
 from ifqa.pipeline.stage_outputs import passage_source
@@ -296,8 +296,6 @@ def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
-#: A cell that a spreadsheet computes; "-5 km" and "+44 20" do nothing there.
-_FORMULA = re.compile(r"[=@\t\r]|[+-].*[|!(=]")
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
 # Of a .csv; JSON has these values under other keys
@@ -448,9 +446,7 @@ def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         for row in records:
-            formulas = [
-                key for key, cell in row.items() if key != "id" and _FORMULA.match(str(cell))
-            ]
+            formulas = [key for key, cell in row.items() if key != "id" and is_formula(str(cell))]
             table.writerow({**row, **{key: f"'{row[key]}" for key in formulas}})
     else:
         text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)

@@ -156,6 +156,26 @@ def test_an_invalid_file_is_refused_with_its_location(text, complaint):
         read(name, text)
 
 
+UNANSWERABLE = """question,answers,label
+How old is Tom?,,unanswerable
+Who is Tom?,the miller,plain
+"""
+
+
+def test_a_question_that_says_it_has_no_answer_is_not_asked():
+    assert [question.text for question in read(text=UNANSWERABLE)] == ["Who is Tom?"]
+
+
+def test_a_question_left_out_keeps_the_numbers_of_the_others():
+    [question] = read(text=UNANSWERABLE)
+    assert question.id.startswith("file/mine/2-")
+
+
+def test_a_file_without_any_answer_is_refused():
+    with refused("wanted questions, found none"):
+        read(text="question,answers,label\nHow old is Tom?,,unanswerable\n")
+
+
 def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     with refused(r"file q/none\.csv: q/none\.csv is missing; add it, or name another"):
         open_benchmark("file").files("q/none.csv")

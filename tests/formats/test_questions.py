@@ -18,7 +18,7 @@ from refusals import refused
 
 from ifqa.formats.questions import iter_questions, read_questions, write_topics
 from ifqa.formats.runs import write_qrels
-from ifqa.formats.tables import read_rows
+from ifqa.formats.tables import join_cell, read_rows, split_cell
 from ifqa.records import Question
 from ifqa.storage.files import write_jsonl
 
@@ -294,3 +294,15 @@ def test_pyserini_reads_our_topics(tmp_path):
     topics = java_class("io.anserini.search.topicreader.TsvStringTopicReader")(path).read()
     titles = {key: topics.get(key).get("title") for key in topics.keySet().toArray()}
     assert titles == {question.id: question.text for question in read_questions(tmp_path / "x.tsv")}
+
+
+@given(st.lists(st.text("a|[\"' ,é\n", min_size=1), min_size=1, max_size=3))
+def test_the_texts_of_a_cell_are_read_back(texts):
+    wanted = [text.strip() for text in texts if text.strip()]
+    assert split_cell(join_cell(wanted), "here") == wanted
+
+
+@given(st.text("a|[\"' ,é", min_size=1))
+def test_the_text_of_a_cell_without_separator_is_read_back(text):
+    wanted = [text.strip()] if text.strip() else []
+    assert split_cell(join_cell(wanted, separator=""), "here", separator="") == wanted

@@ -142,3 +142,21 @@ def test_a_prompt_that_needs_a_schema_is_refused_without_one():
     prompt = load_prompt("open-book-json")
     with pytest.raises(ConfigError, match="by a schema"):
         fit_prompt(prompt, "If so?", [], Model(False))
+
+
+def test_a_prompt_may_have_the_model_write_the_question():
+    drafting = load_prompt("draft-plain")
+    written = {
+        "quote": "It was built in 1804.",
+        "question": "When was it\nbuilt?",
+        "answer": "1804",
+    }
+    parsed = drafting.parse(json.dumps(written))
+    assert (parsed.question, parsed.answer) == ("When was it built?", "1804")
+
+
+def test_a_prompt_that_writes_questions_shows_that_of_a_demonstration():
+    demo = Demo("If so?", "1804", (), {"quote": "It was built in 1804."})
+    assert load_prompt("draft-plain").show(demo) == (
+        "Quote: It was built in 1804.\nQuestion: If so?\nAnswer: 1804"
+    )
