@@ -157,8 +157,8 @@ def test_a_draft_goes_on_after_a_failure():
 
 
 def test_after_a_kill_nothing_that_was_answered_is_asked_again():
-    answered = Counter()
-    held = []
+    answered: Counter[str] = Counter()
+    held: list[object] = []
 
     def holding(prompt, time, body):
         key = json.dumps(body["messages"])

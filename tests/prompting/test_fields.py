@@ -21,7 +21,9 @@ FIELDS = {
     "change": "It burns down.",
     "answer": "1805",
 }
-PARSED = ParsedAnswer("1805", quote=FIELDS["quote"], passage=2, change=FIELDS["change"])
+PARSED = ParsedAnswer(
+    "1805", quote="The mill was built in 1804.", passage=2, change="It burns down."
+)
 LINES = "Quote: The mill was built in 1804.\nPassage: [2]\nChange: It burns down.\nAnswer: 1805."
 
 

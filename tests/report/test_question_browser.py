@@ -171,7 +171,7 @@ def entries(three):
     path = three[0].folder / "read" / "predictions.jsonl"
     quote = Quote("It was built by [b]Bo.", "missing")
     how = Explanation("7-2", (4, 9), (5, 7), origin="found afterwards")
-    told = [
+    told: list[dict[str, object]] = [
         {"quote": asdict(quote), "how": asdict(how), "change": "Bo builds it"},
         {"answer": "", "candidate": "1851", "abstention": "the model does not know"},
     ]
