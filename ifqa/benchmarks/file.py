@@ -167,9 +167,9 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
 
 def _has_no_answer(row: dict[str, object], where: str, is_table: bool) -> bool:
     """Whether a row says of its question that it has no answer."""
-    return not ({"answers", "answer"} & row.keys()) and UNANSWERABLE in _parse_texts(
-        row, LABEL, where, is_table
-    )
+    if row.get("answers") or row.get("answer"):
+        return False
+    return UNANSWERABLE in _parse_texts(row, LABEL, where, is_table)
 
 
 def _parse_question(

@@ -120,14 +120,22 @@ def _draft(
     import tomllib
 
     from ifqa.pipeline.check import estimate_requests
-    from ifqa.pipeline.draft import Drafter, drafting_run, drawn_passages, write_drafts
+    from ifqa.pipeline.draft import (
+        README_TITLE,
+        Drafter,
+        drafting_run,
+        drawn_passages,
+        write_drafts,
+    )
     from ifqa.pipeline.stages import open_system
 
     questions = f"{name}/questions.csv"
     readme = f"{name}/README.md"
     new = {path: text for path, text in files.items() if not _has_content(path, text)}
-    for path in (*new, questions, readme):
+    for path in (*new, questions):
         _refuse_existing(path)
+    if not _begins_with(readme, README_TITLE):
+        _refuse_existing(readme)
     sections = tomllib.loads(files[f"experiments/{name}.toml"])
     run = drafting_run(name, sections, changes)
     _write(new)
@@ -183,6 +191,12 @@ def _has_content(path: str, text: str) -> bool:
     """Whether a file is there with this content."""
     file = Path(path)
     return file.is_file() and not file.is_symlink() and file.read_bytes() == text.encode()
+
+
+def _begins_with(path: str, title: str) -> bool:
+    """Whether a file is there that begins with this line."""
+    file = Path(path)
+    return file.is_file() and file.read_bytes().startswith(f"{title}\n".encode())
 
 
 def _write(files: Mapping[str, str]) -> None:

@@ -50,6 +50,7 @@ from ifqa.storage.files import atomic_write, write_bytes
 
 logger = logging.getLogger(__name__)
 
+README_TITLE = "# Drafted questions"
 TRIES = 3  # drafts that are asked for at most, for each question that is wanted
 _READER = {"name": "llm", "prompt": "grounded", "span_reader": False}
 _FEWEST_WORDS = 20  # of a passage to ask about
@@ -387,6 +388,8 @@ def write_drafts(path: Path, readme: Path, drafted: Drafted, model: str, docs: s
     """Write the drafted questions as a table that `ifqa calibrate` and `ifqa run` read, and what is
     to be known of them.
 
+    The table comes last: without it, an earlier attempt was interrupted, and goes on.
+
     Raises:
         ConfigError: one of the files is there by now.
     """
@@ -395,10 +398,13 @@ def write_drafts(path: Path, readme: Path, drafted: Drafted, model: str, docs: s
     table.writeheader()
     table.writerows(_row(draft, model) for draft in drafted.kept)
     for file, text in ((readme, _readme(path, drafted, model, docs)), (path, rows.getvalue())):
+        content = text.encode("utf-8", "replace")
+        if file == readme and file.is_file() and file.read_bytes() == content:
+            continue  # of an interrupted attempt
         if file.exists() or file.is_symlink():
             raise ConfigError(f"{file} exists by now; move it away, and run the same command again")
         with atomic_write(file) as handle:
-            write_bytes(handle, text.encode("utf-8", "replace"))
+            write_bytes(handle, content)
 
 
 def _row(draft: Draft, model: str) -> dict[str, str]:
@@ -419,7 +425,7 @@ def _readme(path: Path, drafted: Drafted, model: str, docs: str) -> str:
     lines = "\n".join(f"- {line}" for line in drafted.summary())
     name = path.parent.name
     return f"""\
-# Drafted questions
+{README_TITLE}
 
 The questions of `{path.name}` were drafted by the language model {printable_line(model)}, from
 passages of {printable_line(docs)}. Read them before you use them: strike out a row whose question

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,39 @@ def test_the_cost_is_told_before_anything_is_asked():
     assert told < asked
 
 
+PRICES = """dated = "today"
+source = "me"
+[models.m]
+input = 1.0
+output = 1.0
+"""
+
+
+def test_the_price_is_told_before_anything_is_asked():
+    Path("prices.toml").write_text(PRICES)
+    with serving(reply) as server:
+        done = init(server.url)
+    assert re.search(r"if all tries are needed: about \d+ calls, .* up to \$0\.\d\d\n", done.stderr)
+
+
+def test_a_cap_on_the_cost_ends_the_drafting():
+    Path("prices.toml").write_text(PRICES)
+    with serving(reply) as server:
+        done = init(server.url, "--max-cost", "0.001")
+    assert done.returncode == 2
+    assert "it would exceed the cap of $0.001 (max_cost)" in done.stderr
+
+
+def test_a_draft_goes_on_behind_its_readme():
+    with serving(reply) as server:
+        init(server.url)
+        Path("trial/questions.csv").unlink()
+        before = server.requests
+        done = init(server.url)
+    assert done.returncode == 0, done.stderr
+    assert server.requests == before
+
+
 def test_a_second_draft_overwrites_nothing():
     with serving(reply) as server:
         init(server.url)
@@ -158,7 +192,7 @@ def test_a_draft_goes_on_after_a_failure():
 
 def test_after_a_kill_nothing_that_was_answered_is_asked_again():
     answered: Counter[str] = Counter()
-    held: list[object] = []
+    held: list[str] = []
 
     def holding(prompt, time, body):
         key = json.dumps(body["messages"])

@@ -351,6 +351,21 @@ def test_a_table_that_is_there_by_now_is_not_overwritten():
     assert TABLE.read_text() == "mine"
 
 
+@pytest.mark.usefixtures("here")
+def test_an_attempt_that_was_interrupted_between_the_files_goes_on():
+    table_of(drafted(3))
+    TABLE.unlink()
+    assert len(table_of(drafted(3)).splitlines()) == 4
+
+
+@pytest.mark.usefixtures("here")
+def test_a_readme_of_other_drafts_is_not_overwritten():
+    table_of(drafted(3))
+    TABLE.unlink()
+    with refused("README.md exists by now"):
+        table_of(drafted(4))
+
+
 SECTIONS = {
     "benchmark": "file",
     "split": "trial/questions.csv",
