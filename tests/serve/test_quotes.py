@@ -128,7 +128,7 @@ def asked(script, text: str, **headers) -> dict[str, Any]:
 def test_the_server_looks_a_quote_up(script):
     answer = asked(script, reply(blocking_reader.FACT))
     assert answer["quote"]["outcome"] == "exact"
-    assert answer["change"] == "nothing"
+    assert answer["change"] == ""
     assert "".join(answer["how"]["pieces"]).startswith(blocking_reader.FACT)
 
 
