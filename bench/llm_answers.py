@@ -33,6 +33,7 @@ from ifqa.plugins import Plugins
 from ifqa.progress import bar
 from ifqa.protocols import LanguageModel
 from ifqa.reading.llm import Llm, Reply
+from ifqa.reading.llm_confidence import fitted_confidence
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.confidence import AUROC, ECE, EM_50, EM_80
 from ifqa.scoring.measures.exact_match import exact_match, f1
@@ -157,16 +158,10 @@ def answers_of(reader: Llm, replies: Sequence[Reply]) -> list[LlmAnswer]:
 
 def show_confidence(part: str, training: Sequence[LlmAnswer], answers: Sequence[LlmAnswer]) -> None:
     """A row of measures of the confidences of one part, fitted on the training questions."""
-    with_logprobs, without_logprobs = fit_answers(training)
-    table = []
-    for answer in answers:
-        confidence = 0.0
-        if answer.features:
-            has_logprobs = "log_probability" in answer.features
-            fit = with_logprobs if with_logprobs and has_logprobs else without_logprobs
-            confidence = fit.confidence(answer.features)
-        table.append([confidence, float(answer.right)])
-    columns = np.array(table)
+    fits = fit_answers(training)
+    columns = np.array(
+        [[fitted_confidence(each.features, *fits), float(each.right)] for each in answers]
+    )
     values = [ColumnStatistic(measure, columns).value for measure in (AUROC, ECE, EM_50, EM_80)]
     cells = ["-" if value is None else f"{100 * value:.1f}" for value in values]
     print("|", " | ".join([part, str(len(answers)), *cells]), "|")

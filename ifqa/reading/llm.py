@@ -268,9 +268,11 @@ class Llm(Reader):
     def _load_calibration(self, settings: Settings) -> tuple[LlmCalibration | None, str]:
         """The model's calibration for the prompt, or why its answers have no confidence."""
         path = calibration_path(self._root, self.llm.name, settings.prompt)
-        calibration, problem = load_llm_calibration(path, self.prompt_sha256, self.span_weights)
-        if calibration:
-            return calibration, ""
+        problem = ""
+        if path.exists():  # else the weights need not be hashed
+            calibration, problem = load_llm_calibration(path, self.prompt_sha256, self.span_weights)
+            if calibration:
+                return calibration, ""
         mend = "fit it: ifqa train calibration --reader llm --experiment NAME"
         which = f"{self.llm.name} with the prompt {settings.prompt}"
         because = f" ({problem})" if problem else ""

@@ -112,6 +112,25 @@ class Fit(StoredModel):
         return logistic(odds)
 
 
+def has_logprobs(features: Features) -> bool:
+    """Whether the features are of a reply with log probabilities."""
+    return all(name in features for name in OF_LOGPROBS)
+
+
+def fitted_confidence(
+    features: Features, with_logprobs: Fit | None, without_logprobs: Fit
+) -> float:
+    """The probability that an answer is right, by the fit for its kind of reply.
+
+    0 without features, that is without an answer.
+    """
+    if not features:
+        return 0.0
+    if with_logprobs is not None and has_logprobs(features):
+        return with_logprobs.confidence(features)
+    return without_logprobs.confidence(features)
+
+
 class LlmCalibration(StoredModel):
     """What was fitted for a model and a prompt.
 
@@ -137,10 +156,7 @@ class LlmCalibration(StoredModel):
 
     def confidence(self, features: Features) -> float:
         """The probability that an answer with these features is right."""
-        has_logprobs = all(name in features for name in OF_LOGPROBS)
-        if self.with_logprobs is not None and has_logprobs:
-            return self.with_logprobs.confidence(features)
-        return self.without_logprobs.confidence(features)
+        return fitted_confidence(features, self.with_logprobs, self.without_logprobs)
 
 
 def calibration_path(root: Path, model: str, prompt: str) -> Path:
@@ -176,8 +192,6 @@ def load_llm_calibration(
     One that was fitted for another text of the prompt, or for other weights of the span reader, is
     none.
     """
-    if not path.exists():
-        return None, ""
     mend = "remove the file, or fit it again"
     calibration = parse_stored(LlmCalibration, read_json(path), str(path), mend)
     same = (calibration.version, calibration.prompt_sha256, calibration.span_weights)

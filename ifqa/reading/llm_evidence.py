@@ -25,13 +25,10 @@ def explain_quote(quote: Quote, answer: str, passages: Sequence[Passage]) -> Exp
     place = max(quote.places, key=lambda each: each.end - each.start)
     text = next(passage.text for passage in passages if passage.id == place.passage_id)
     sentence = _sentence_of(text, place)
-    span = _find_answer(text[slice(*sentence)], answer)
-    if span is None:
-        return Explanation(place.passage_id, sentence, (place.start, place.end), origin="quoted")
-    first, _ = sentence
-    return Explanation(
-        place.passage_id, sentence, (first + span[0], first + span[1]), origin="quoted"
-    )
+    first, last = sentence
+    found = _find_answer(text[first:last], answer)
+    span = (first + found[0], first + found[1]) if found else (place.start, place.end)
+    return Explanation(place.passage_id, sentence, span, origin="quoted")
 
 
 def _sentence_of(text: str, place: QuotedPlace) -> tuple[int, int]:

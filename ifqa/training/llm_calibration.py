@@ -21,6 +21,8 @@ from ifqa.reading.llm_confidence import (
     Fit,
     LlmCalibration,
     calibration_path,
+    fitted_confidence,
+    has_logprobs,
 )
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50, EM_80
 from ifqa.scoring.measures.exact_match import exact_match
@@ -122,7 +124,7 @@ def fit_answers(rows: Sequence[LlmAnswer]) -> tuple[Fit | None, Fit]:
             f"{right} of {len(answered)} answers are right; wanted {FEWEST} answers or more, some "
             "right and some wrong: ask more questions, or another model"
         )
-    complete = [row for row in answered if all(name in row.features for name in OF_LOGPROBS)]
+    complete = [row for row in answered if has_logprobs(row.features)]
     some = 0 < sum(row.right for row in complete) < len(complete)
     with_logprobs = None
     if some and len(complete) >= FEWEST:
@@ -153,18 +155,11 @@ def cross_validate_answers(rows: Sequence[LlmAnswer]) -> dict[str, float | None]
             fits = fit_answers([row for row in rows if row.fold != fold])
         except IfqaError:
             return {}
-        table += [[_confidence(row, *fits), float(row.right)] for row in rows if row.fold == fold]
+        held_out = [row for row in rows if row.fold == fold]
+        table += [[fitted_confidence(row.features, *fits), float(row.right)] for row in held_out]
     columns = np.array(table, float)
     scores = {
         measure.name: ColumnStatistic(measure, columns).value
         for measure in (AUROC, ECE, BRIER, EM_50, EM_80)
     }
     return {name: None if score is None else to_percent(score) for name, score in scores.items()}
-
-
-def _confidence(row: LlmAnswer, with_logprobs: Fit | None, without_logprobs: Fit) -> float:
-    if not row.features:
-        return 0.0
-    has_logprobs = all(name in row.features for name in OF_LOGPROBS)
-    fit = with_logprobs if with_logprobs and has_logprobs else without_logprobs
-    return fit.confidence(row.features)
