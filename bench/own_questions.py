@@ -1,7 +1,7 @@
 """Asks questions about real documents, some with an answer there and some without.
 
     python bench/own_questions.py FOLDER [--set own|mixed|fit|held|written] [--packages UNPACKED] \
-        [--to answers.jsonl]
+        [--weights extractive-large] [--to answers.jsonl]
 
 The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60
 about 40 files of 16 kinds, 15 of them without one. `fit` and `held` have 85 each about other files,
@@ -16,7 +16,7 @@ package unpacked by `dpkg-deb -x` instead. A package `pypi:NAME` is a source dis
 unpacked as UNPACKED/NAME-VERSION. If files are missing, it names the packages to install.
 It names files whose bytes differ from those the questions were written for. The texts are freely
 licensed, and are not part of this project. Then it asks SET-questions.jsonl, in FOLDER/work, as
-`ifqa ask --docs` does.
+`ifqa ask --docs` does. bench/document_thresholds.py reads the answers that --to writes.
 
 It prints, with 95% bootstrap intervals over questions:
 - for questions with an answer: EM, F1, how often the gold file is that of the first passage or of
@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--set", choices=SETS, default="own")
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
+    parser.add_argument("--weights", default="", help="the span reader's weights")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
     docs = arguments.folder / "docs"
@@ -90,7 +91,8 @@ def main() -> None:
         "\n".join(gather(docs, HERE / f"{arguments.set}-questions-files.tsv", arguments.packages))
     )
     work.mkdir(exist_ok=True)
-    with ifqa.open(docs=docs.resolve(), root=work) as system:
+    settings = {"reader.weights": arguments.weights}
+    with ifqa.open(docs=docs.resolve(), root=work, settings=settings) as system:
         rows = ask(system, HERE / f"{arguments.set}-questions.jsonl")
         print(f"{system.size:,} passages; {system.experiment.reader}")
     if arguments.to:

@@ -195,6 +195,8 @@ class Reader(Trainable):
     label: str = ""  # printed with its scores
     abstain_threshold: float = 0.0  # by default an opened system abstains below this confidence
     answerable_threshold: float = 0.0  # and below this probability that a passage has the answer
+    # Over a user's own documents it takes these two in place of those, if they were fitted
+    document_thresholds: tuple[float, float] | None = None
     # Why its answers have no confidence, and how to get one; empty if they have, or never will
     uncalibrated: str = ""
     language: str = ""  # the only one that it answers in by default, as ISO 639-1; empty for any

@@ -288,6 +288,10 @@ def split_at_answer(text: str, answer: str) -> list[str]:
     return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
 
+#: Why a reader abstained whose `answerable` is low.
+UNLIKELY = "they are unlikely to have it"
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """A reader's answer to a question.
@@ -347,14 +351,13 @@ class Prediction:
         """This prediction as an abstention if one of the two probabilities is known and below its
         limit, otherwise unchanged.
         """
-        limits = ((self.confidence, confidence), (self.answerable, answerable))
-        if (
-            self.failed
-            or self.abstained
-            or all(share is None or share >= limit for share, limit in limits)
-        ):
+        if self.failed or self.abstained:
             return self
-        return replace(self, answer="", candidate=self.answer)
+        if self.answerable is not None and self.answerable < answerable:
+            return replace(self, answer="", candidate=self.answer, abstention=UNLIKELY)
+        if self.confidence is not None and self.confidence < confidence:
+            return replace(self, answer="", candidate=self.answer)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,10 +432,11 @@ class Answer:
         if self.text:
             return ""
         if (self.candidate or self.abstention) and not self.error:
-            because = f": {self.abstention}" if self.abstention else ""
             sure = "" if self.confidence is None else f" (confidence {self.confidence:.0%})"
             best = f"; the best candidate is {self.candidate}{sure}" if self.candidate else ""
-            return f"no answer found in these passages{because}{best}"
+            if not self.abstention:
+                return f"not sure enough of an answer{best}"
+            return f"no answer found in these passages: {self.abstention}{best}"
         nothing = "see the passages" if self.note else "the reader found nothing"
         return f"no answer: {self.error or nothing}"
 

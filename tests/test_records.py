@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from ifqa.records import (
+    UNLIKELY,
     Answer,
     Calculation,
     Evidence,
@@ -79,7 +80,8 @@ def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
     assert unsure.abstain_below(0.5).abstain_below(0.9) == unsure.abstain_below(0.5)
     vague = Prediction("q", "a", confidence=0.9, answerable=0.3)
     assert (vague.abstain_below(0.5), vague.abstain_below(0.5, 0.3)) == (vague, vague)
-    assert vague.abstain_below(0.5, 0.4) == replace(vague, answer="", candidate="a")
+    unlikely = replace(vague, answer="", candidate="a", abstention=UNLIKELY)
+    assert vague.abstain_below(0.5, 0.4) == unlikely
     certain = Prediction("q", "a")
     assert certain.abstain_below(1.0) == certain  # a reader without confidences never abstains
     failed = Prediction("q", "", error="no passages", confidence=0.0)
@@ -94,7 +96,7 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
     passage = Evidence("p", "T", "Jim Lovell flew.")
     abstained = Answer(question, "", (passage,), confidence=0.1249, candidate="<Jim> Lovell")
     assert str(abstained).endswith(
-        "found in these passages; the best candidate is <Jim> Lovell (confidence 12%))"
+        "not sure enough of an answer; the best candidate is <Jim> Lovell (confidence 12%))"
     )
     assert "&lt;Jim&gt; Lovell (confidence 12%)" in abstained._repr_html_()
     assert "<mark>Lovell</mark>" in replace(abstained, candidate="Lovell")._repr_html_()

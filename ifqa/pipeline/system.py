@@ -223,9 +223,13 @@ class System:
 
         A `threshold` is one of confidence alone.
         """
+        if threshold is not None:
+            return threshold, 0.0
         with self._reading:
-            own = self.reader.abstain_threshold, self.reader.answerable_threshold
-        return own if threshold is None else (threshold, 0.0)
+            reader = self.reader
+        if reader.document_thresholds and self.searched.folders:
+            return reader.document_thresholds
+        return reader.abstain_threshold, reader.answerable_threshold
 
     def _language_note(self, answer: Answer) -> str:
         """What to say if a question, or the passage that its answer was read from, is not in the

@@ -96,7 +96,7 @@ def test_an_answer_shows_its_confidence(capsys):
 def test_an_abstention_shows_its_best_candidate(capsys):
     show_answer(UNSURE)
     assert capsys.readouterr().out.splitlines()[1] == (
-        "Answer    no answer found in these passages; the best candidate is Jim [Lovell] "
+        "Answer    not sure enough of an answer; the best candidate is Jim [Lovell] "
         "(confidence 12%)"
     )
 

@@ -2,7 +2,9 @@
 regression that calibrates them.
 
 `ifqa train calibration` fits it on questions that the reader was not trained on, into
-`calibration.json` next to the weights.
+`calibration.json` next to the weights. `documents.json` has the thresholds for a user's own
+documents; it is a file of its own because no scored run abstains by it, so it makes no reading
+stale.
 """
 
 import math
@@ -18,6 +20,7 @@ from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
 
 CALIBRATION_FILE = "calibration.json"
+DOCUMENTS_FILE = "documents.json"
 VERSION = 3  # raise it when the file has other keys, or a feature is computed differently
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
 _FARTHEST = 10.0  # log probabilities are at least minus this
@@ -147,3 +150,28 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
             f"{path} was not fitted for the weights next to it; {mend}, or remove the file"
         )
     return calibration
+
+
+class DocumentThresholds(StoredModel):
+    """The two probabilities below which an opened system abstains over a user's own documents.
+
+    `bench/document_thresholds.py` fits them, on questions about documents.
+    """
+
+    confidence: Share
+    answerable: Share
+    weights: str  # hash of the reader's weights
+
+
+def load_document_thresholds(folder: Path, weights: str) -> tuple[float, float] | None:
+    """The confidence and the `answerable` in `documents.json` next to the reader's weights, whose
+    hash is `weights`; None if absent.
+    """
+    path = folder / DOCUMENTS_FILE
+    if not path.exists():
+        return None
+    mend = "remove the file"
+    thresholds = parse_stored(DocumentThresholds, read_json(path), str(path), mend)
+    if thresholds.weights != weights:
+        raise DamagedArtifact(f"{path} was not fitted for the weights next to it; {mend}")
+    return thresholds.confidence, thresholds.answerable

@@ -31,6 +31,7 @@ from ifqa.reading.span.calibration import (
     CALIBRATION_FILE,
     confidence_features,
     load_calibration,
+    load_document_thresholds,
     logistic,
 )
 from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, SECONDS, Number, format_answer
@@ -99,7 +100,8 @@ class Extractive(Reader):
         threshold: Share = 0.0
         """The reader abstains below this confidence, for which its weights need a calibration. With
         0, it answers every question, but a system opened with `ifqa.open` abstains where
-        `answerable` is below the calibration's threshold.
+        `answerable` is below the calibration's threshold, or over a user's own documents where it
+        or the confidence is below those that were fitted on documents.
         """
         device: str = "auto"
         """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
@@ -136,7 +138,8 @@ class Extractive(Reader):
         self._model.to(place).eval()
         self._precision = resolve_precision(settings.precision, place)
         self._close_precision = torch.float32 if settings.precision == "auto" else self._precision
-        self.calibration = load_calibration(self.folder, fingerprint_weights(self.folder))
+        weights = fingerprint_weights(self.folder)
+        self.calibration = load_calibration(self.folder, weights)
         threshold = settings.threshold
         self.threshold = self.abstain_threshold = threshold
         if threshold and self.calibration is None:
@@ -147,6 +150,8 @@ class Extractive(Reader):
         self.answerable_threshold = (
             self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
         )
+        if self.calibration and not threshold:
+            self.document_thresholds = load_document_thresholds(self.folder, weights)
         # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in
         # Japanese: bench/languages.py
         self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""

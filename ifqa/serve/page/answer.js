@@ -58,15 +58,18 @@ function questionBlock(question, shown, change) {
   return make("div", { class: "asked" }, make("h2", {}, shown), textButton("Change", () => change(question)));
 }
 
+const NOT_FOUND = "No answer found in these passages";
+const UNSURE = "Not sure enough of an answer";
+
 /** The announcement of an answer for screen readers. */
 export function announcement(answer) {
   const sure = answer.confidence === null ? "" : `, ${percent(answer.confidence)} sure`;
-  const because = answer.abstention ? `: ${answer.abstention}` : "";
   const best = answer.candidate ? ` The best candidate is ${answer.candidate}${sure}.` : "";
   const doubt = isFound(answer.quote) ? "" : ` The model’s quote is ${answer.quote.text.trim() ? answer.quote.verdict : "empty"}.`;
   if (answer.outcome === "answered") return `Answer: ${answer.answer}${sure}.${doubt}`;
-  if (answer.outcome === "abstained" && !answer.candidate && !because) return `No answer. ${answer.note}`;
-  if (answer.outcome === "abstained") return `No answer found in these passages${because}.${best}`;
+  if (answer.outcome === "abstained" && !answer.candidate && !answer.abstention) return `No answer. ${answer.note}`;
+  if (answer.outcome === "abstained" && !answer.abstention) return `${UNSURE}.${best}`;
+  if (answer.outcome === "abstained") return `${NOT_FOUND}: ${answer.abstention}.${best}`;
   return `No answer: ${answer.error}`;
 }
 
@@ -86,7 +89,7 @@ function imagined(answer, reader) {
   if (answer.outcome === "abstained") {
     const best = answer.candidate ? make("p", { class: "candidate" }, "The best candidate is ", make("b", {}, answer.candidate)) : null;
     return make("section", { class: "world abstained" }, title,
-      make("p", { class: "big" }, "No answer found in these passages"), best, sure(answer),
+      make("p", { class: "big" }, answer.abstention ? NOT_FOUND : UNSURE), best, sure(answer),
       make("p", { class: "why" }, refusal(answer, reader)));
   }
   const long = answer.answer.length > LARGE;
@@ -99,10 +102,10 @@ const capitalised = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** Why the reader gives no answer; empty if it does not say. */
 function refusal(answer, reader) {
-  if (answer.abstention) return `${capitalised(answer.abstention)}.`;
   if (answer.answerable !== null && answer.answerable < reader?.answerable_threshold) {
     return `That a passage has the answer is ${percent(answer.answerable)} likely; below ${percent(reader.answerable_threshold)}, none is given.`;
   }
+  if (answer.abstention) return `${capitalised(answer.abstention)}.`;
   return reader?.abstains_below ? `Below ${percent(reader.abstains_below)}, no answer is given.` : "";
 }
 

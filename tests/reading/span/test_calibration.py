@@ -13,6 +13,7 @@ from refusals import refused
 
 from ifqa.reading.span.calibration import (
     CALIBRATION_FILE,
+    DOCUMENTS_FILE,
     Calibration,
     confidence_features,
     load_calibration,
@@ -164,3 +165,40 @@ def test_a_calibration_of_other_weights_or_with_wrong_keys_is_refused(calibrate,
     folder = calibrate(**changes)
     with refused(message):
         load_calibration(folder, fingerprint_weights(folder))
+
+
+@pytest.fixture
+def with_document_thresholds(calibrate):
+    """A function: the folder of weights with thresholds for documents, fitted for the weights with
+    this hash.
+    """
+
+    def store(weights=""):
+        folder = calibrate()
+        digest = weights or fingerprint_weights(folder)
+        stored = {"confidence": 0.3, "answerable": 0.7, "weights": digest}
+        (folder / DOCUMENTS_FILE).write_text(json.dumps(stored))
+        return str(folder)
+
+    return store
+
+
+def test_a_reader_has_thresholds_of_its_own_for_documents(with_document_thresholds):
+    assert extractive(weights=with_document_thresholds()).document_thresholds == (0.3, 0.7)
+
+
+def test_a_threshold_that_is_set_holds_for_documents_too(with_document_thresholds):
+    reader = extractive(weights=with_document_thresholds(), threshold=0.5)
+    assert (reader.abstain_threshold, reader.document_thresholds) == (0.5, None)
+
+
+def test_thresholds_for_documents_leave_readings_as_they_are(calibrate, with_document_thresholds):
+    folder = calibrate()
+    (folder / DOCUMENTS_FILE).unlink()
+    before = reader_fingerprint(folder)
+    assert reader_fingerprint(with_document_thresholds()) == before
+
+
+def test_thresholds_that_were_fitted_for_other_weights_are_refused(with_document_thresholds):
+    with refused(r"documents\.json was not fitted for the weights next to it; remove the file"):
+        extractive(weights=with_document_thresholds("other"))

@@ -43,7 +43,7 @@ ABOUT: dict[str, Any] = {
         "name": "extractive",
         "model": "",
         "streams": False,
-        "abstains_below": 0.0,
+        "abstains_below": 0.23,
         "answerable_threshold": 0.18,
     },
     "examples": ["If plain, who?", "If computed, when?"],
@@ -96,6 +96,13 @@ OTHERS: dict[str, dict[str, Any]] = {
         "candidate": "Gustave Eiffel",
         "confidence": 0.27,
         "answerable": 0.07,
+        "abstention": "they are unlikely to have it",
+    },
+    "unsure": {
+        "outcome": "abstained",
+        "answer": "",
+        "candidate": "Gustave Eiffel",
+        "confidence": 0.12,
     },
     "foreign": {
         "outcome": "abstained",
@@ -481,6 +488,13 @@ def test_an_abstention_is_explained(page):
         text(chromium, ".abstained .why")
         == "That a passage has the answer is 7% likely; below 18%, none is given."
     )
+
+
+def test_an_unsure_reader_says_so_above_its_candidate(page):
+    chromium = page("If unsure, who?")
+    assert text(chromium, ".abstained .big") == "Not sure enough of an answer"
+    assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
+    assert text(chromium, ".abstained .why") == "Below 23%, no answer is given."
 
 
 def test_a_question_of_another_kind_has_a_note(page):
