@@ -37,13 +37,27 @@ def modules():
 
 
 @cache
+def parse(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_by_kind(path):
+    """Kind -> the nodes of that kind in a file."""
+    kinds = defaultdict(list)
+    for node in ast.walk(parse(path)):
+        kinds[type(node)].append(node)
+    return kinds
+
+
+@cache
 def imports():
     """Module -> modules of the package that it imports, at its top or within a function."""
     known = modules()
     targets_of = {}
     for name, path in known.items():
         targets: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 targets |= {f"{node.module}.{name.name}" for name in node.names} & known.keys() or {
                     node.module
@@ -157,9 +171,8 @@ SOURCES = [
 def nodes(kind):
     """File, line and node of each node of a kind in the repository's Python files."""
     for path in sorted(SOURCES):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, kind):
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+        for node in nodes_by_kind(path).get(kind, ()):
+            yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
 def names(node):
