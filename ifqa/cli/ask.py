@@ -111,7 +111,8 @@ def ask(
                         f"{answerable:.1%}"
                     )
                 refusal = f"by the reader {reader}: {doubt}; to see its answer: --threshold 0"
-                show_answer(answer, searched, refusal=refusal)
+                advice = system.reader.advice if searched.folders else ""
+                show_answer(answer, searched, refusal=refusal, advice=advice)
                 if ablations:
                     show_ablations(ablations)
             return int(bool(answer.error))

@@ -26,6 +26,7 @@ from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import (
     FOUND_AFTERWARDS,
+    UNLIKELY,
     Ablation,
     Answer,
     Question,
@@ -113,13 +114,15 @@ def show_answer(
     kind: str = "",
     wanted: str = "",
     refusal: str = "",
+    advice: str = "",
 ) -> None:
     """Print a question's answer and its first passages, with the answer highlighted.
 
     `searched` says what was searched.
 
     `kind` is "right", "wrong" and so on, if the gold answer is known; `wanted` is the gold answer,
-    shown unless `kind` is right. `refusal` says who withholds an answer, and how to see it.
+    shown unless `kind` is right. `refusal` says who withholds an answer, and how to see it;
+    `advice`, how to get more right answers.
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
@@ -133,9 +136,11 @@ def show_answer(
         text += f"  [{_COLOURS.get(kind, 'dim')}]({'; '.join(notes)})[/]"
     _print_field(console, "Question", sanitize(answer.question.text))
     _print_field(console, "Answer", text)
-    by_threshold = answer.candidate and not (answer.text or answer.error or answer.abstention)
-    if refusal and by_threshold:
+    is_withheld = answer.candidate and not (answer.text or answer.error)
+    if refusal and is_withheld and answer.abstention in ("", UNLIKELY):
         _print_field(console, "Withheld", f"[dim]{sanitize(refusal)}[/dim]")
+        if advice:
+            _print_field(console, "", f"[dim]{sanitize(advice)}[/dim]")
     if answer.text and answer.uncalibrated:
         _print_field(console, "", f"[dim]{sanitize(answer.uncalibrated)}[/dim]")
     if answer.note:

@@ -269,6 +269,29 @@ def test_a_withheld_answer_says_by_which_threshold(five, here):
     assert shares == pytest.approx([0.5, 0.3, 0.0, 0.5])
 
 
+UNSURE_OVER_DOCUMENTS = EXPERIMENT.replace(":Last", ":Documents")
+
+
+def test_over_documents_a_reader_has_a_threshold_of_its_own(docs):
+    """The reader answers "captain0" with a confidence of 0.7, which is below 0.8 alone."""
+    write("experiments/mine.toml", UNSURE_OVER_DOCUMENTS)
+    answer = json.loads(
+        ask("If team1 had won, who would lead?", "--docs", str(docs), "--json").stdout
+    )
+    assert (answer["answer"], answer["candidate"], answer["threshold"]) == ("", "captain0", 0.8)
+
+
+def test_elsewhere_it_keeps_to_its_usual_threshold(five, here):
+    write("experiments/mine.toml", UNSURE_OVER_DOCUMENTS)
+    assert json.loads(ask("If team1 had won, who would lead?", "--json").stdout)["threshold"] == 0.5
+
+
+def test_with_a_withheld_answer_comes_the_readers_advice(docs):
+    write("experiments/mine.toml", UNSURE_OVER_DOCUMENTS)
+    shown = ask("If team1 had won, who would lead?", "--docs", str(docs)).stdout
+    assert "to see its answer: --threshold 0\n          ask someone\n" in shown
+
+
 def test_a_threshold_is_fitted_on_ones_own_questions(docs):
     """The reader answers "captain0", with confidences 0.9, 0.7, 0.5, 0.3, 0.1 for team0 to
     team4.

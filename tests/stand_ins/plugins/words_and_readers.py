@@ -82,6 +82,13 @@ class Unsure:
         return Prediction(question.id, "captain0", confidence=confidence)
 
 
+class Documents(Unsure):
+    """Like `Unsure`, with a threshold of its own and an advice over documents."""
+
+    document_thresholds = (0.8, 0.0)
+    advice = "ask someone"
+
+
 class Doubtful:
     """Answers "captain0" with a confidence of 0.5.
 
