@@ -3,7 +3,7 @@ and p-value.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
-from ifqa.formatting import one_decimal
+from ifqa.formatting import one_decimal, pluralize
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
@@ -23,7 +23,13 @@ from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
-from ifqa.scoring.stored_scores import QuestionRow, read_rows, read_scores, row_score
+from ifqa.scoring.stored_scores import (
+    QuestionRow,
+    partial_notice,
+    read_rows,
+    read_scores,
+    row_score,
+)
 from ifqa.storage.artifacts import Artifact, warn_of_failures
 
 if TYPE_CHECKING:
@@ -81,6 +87,7 @@ class Comparison:
         sizes: the number of questions in each experiment.
         marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`);
             empty for nothing.
+        notices: what part of its split each experiment asked; empty for all of it.
     """
 
     first: str
@@ -92,6 +99,7 @@ class Comparison:
     largest: list[tuple[Question, QuestionRow, QuestionRow]]
     sizes: tuple[int, int]
     marks: tuple[str, str] = ("", "")
+    notices: tuple[str, str] = ("", "")
 
     def __getitem__(self, measure: str) -> Difference:
         known = {difference.measure: difference for difference in self.differences}
@@ -111,6 +119,7 @@ class Comparison:
             "measures": [difference.to_dict() for difference in self.differences],
             "largest": {"measure": self.measure, "questions": largest},
             "seen": dict(zip("ab", self.marks, strict=True)),
+            "partial": dict(zip("ab", self.notices, strict=True)),
         }
 
     def to_frame(self) -> "pd.DataFrame":
@@ -124,7 +133,13 @@ class Comparison:
             (self.scheme.display_name(difference.measure), *difference.cells())
             for difference in self.differences
         ]
-        return Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows))
+        lines = [
+            f"{letter}: {name}  {notice}".rstrip()
+            for letter, name, notice in zip(
+                "AB", (self.first, self.second), self.notices, strict=True
+            )
+        ]
+        return Table("\n".join(lines), "", columns, tuple(rows))
 
     def show(self, console: Console) -> None:
         """Print the table and the questions."""
@@ -136,7 +151,7 @@ class Comparison:
             else f" that both have (A has {of_a:,}, B has {of_b:,})"
         )
         note = (
-            f"{self.questions:,} questions{shared}; p from a paired "
+            f"{pluralize(self.questions, 'question')}{shared}; p from a paired "
             "randomisation test, intervals by bootstrap."
         )
         console.print(note, soft_wrap=True)
@@ -162,10 +177,9 @@ class Comparison:
         return render_text(self.show)
 
     def _repr_html_(self) -> str:
-        return (
-            f"<p>A: {escape(self.first)}<br>B: "
-            f"{escape(self.second)}</p>{self.table()._repr_html_()}"
-        )
+        table = self.table()
+        title = "<br>".join(map(escape, table.title.splitlines()))
+        return f"<p>{title}</p>{table._repr_html_()}"
 
 
 @dataclass(frozen=True)
@@ -179,6 +193,8 @@ class Comparisons:
     first: str  # its name
     scheme: ScoringScheme
     differences: dict[str, dict[str, Difference]]
+    # Experiment -> what part of its split it asked; empty for all of it
+    notices: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """The differences as plain data."""
@@ -192,6 +208,7 @@ class Comparisons:
             "a": self.first,
             "p": "corrected by Holm's method within each measure",
             "differences": rows,
+            "partial": self.notices,
         }
 
     def show(self, console: Console) -> None:
@@ -212,7 +229,10 @@ class Comparisons:
                 ("", letters[name], *difference.cells()[1:])
                 for name, difference in differences.items()
             ]
-        title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
+        title = "\n".join(
+            f"{letter}: {name}  {self.notices.get(name, '')}".rstrip()
+            for name, letter in letters.items()
+        )
         note = (
             "p from a paired randomisation test, corrected by Holm's method over the "
             "experiments of a measure; intervals by bootstrap, not corrected."
@@ -250,6 +270,7 @@ def compare_pair(
         largest,
         sizes,
         marks,
+        (a.notice, b.notice),
     )
 
 
@@ -268,7 +289,9 @@ def compare_to_first(
         raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
     a = ScoredExperiment(first)
+    notices = {a.name: a.notice}
     for b in map(ScoredExperiment, others):
+        notices[b.name] = b.notice
         for difference in measure_differences(a, b, _comparable_questions(a, b, common)):
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
@@ -278,7 +301,7 @@ def compare_to_first(
         ps = holm_correction([difference.p for difference in differences[key].values()])
         pairs = zip(differences[key].items(), ps, strict=True)
         corrected[key] = {name: replace(difference, p=p) for (name, difference), p in pairs}
-    return Comparisons(first.name, first.scheme, corrected)
+    return Comparisons(first.name, first.scheme, corrected, notices)
 
 
 class ScoredExperiment:
@@ -294,7 +317,9 @@ class ScoredExperiment:
         scores = self.run.artifact(SCORE.name)
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs(SCORE))["inputs"]
-        warn_of_failures(scores.folder, read_scores(scores.folder))
+        content = read_scores(scores.folder)
+        warn_of_failures(scores.folder, content)
+        self.notice = partial_notice(content)
         self.name = experiment.name
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
