@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.sampling import draw_sample, draw_stratified_sample
 from ifqa.records import Question
 
-
 PINNED = "31 34 38 47 70 75".split()
 PINNED_STRATIFIED = "15 34 55 59 68 92 94 98".split()
 
