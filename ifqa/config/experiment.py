@@ -48,6 +48,7 @@ class ExperimentFile(StrictModel):
     limit: Natural = 0
     sample: Natural = 0
     stratified: bool = False
+    name: str = ""
     about: str = ""
     table: str = ""
     questions: list[Text] = Field(default_factory=list)
@@ -149,9 +150,9 @@ class Experiment:
     none; `asks_llm` tells whether one is asked. `limit` keeps only the first questions,
     `sample` that many drawn by the `seed` (with `stratified`, in the proportions of the benchmark's
     subsets and groups), and `questions` only those with the listed ids; 0 and () keep the whole
-    split. `table` is the experiment's heading in a report. `measures` are names of further
-    measures. Paths are relative to `root`. `plugins` are the loaded plugins, and `scheme` scores
-    the answers; neither is compared or saved.
+    split. `title` is the key `name` of its file, `table` its heading in a report. `measures` are
+    names of further measures. Paths are relative to `root`. `plugins` are the loaded plugins, and
+    `scheme` scores the answers; neither is compared or saved.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Experiment:
     limit: int = 0
     sample: int = 0
     stratified: bool = False
+    title: str = ""
     about: str = ""
     table: str = ""
     questions: tuple[str, ...] = ()
@@ -177,6 +179,11 @@ class Experiment:
     @property
     def folder(self) -> Path:
         return self.root / "experiments" / self.name
+
+    @property
+    def display_name(self) -> str:
+        """Its name in tables and figures: the key `name` of its file, else the file's name."""
+        return self.title or self.name
 
     @property
     def corpus_folder(self) -> Path:
@@ -291,7 +298,8 @@ def parse_experiment(
         raise ConfigError(f"{where}: stratified is for a sample; add sample = N, or --sample N")
     plugins = plugins or Plugins(root)
     scheme = load_scheme(file.benchmark, file.measures, root, file.split, plugins)
-    checked = dict(file) | {
+    checked = {key: value for key, value in dict(file).items() if key != "name"} | {
+        "title": file.name.strip(),
         "retriever": None if retriever is None else _parse_retriever(retriever, where, plugins),
         "reader": None
         if reader is None

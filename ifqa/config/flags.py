@@ -77,4 +77,6 @@ _TYPES = {
     name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()
 }
 FLAGS: dict[str, Flag] = {name: flag for name, (_, flag) in _TYPES.items()}
+#: Flags that have one value even in a sweep: caps of all its runs, and switches.
+ONE_VALUE = ("max_cost", "max_total_tokens", "retry_failed", "stratified")
 TYPES: dict[str, type] = {name: kind for name, (kind, _) in _TYPES.items()}

@@ -66,7 +66,10 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     only_llm = all(key.partition(".")[0] == "llm" for key in effective)
     expected = tuple(score for score in changed.expected if score.retired) if only_llm else ()
     heading = changed.table if changed.split == experiment.split else ""
-    return replace(changed, name=name, expected=expected, table=heading)
+    title = changed.title and ", ".join(
+        [changed.title, *(f"{key}={changes[key]}" for key in effective)]
+    )
+    return replace(changed, name=name, title=title, expected=expected, table=heading)
 
 
 def _is_effective(
@@ -220,6 +223,7 @@ def write_resolved(experiment: Experiment) -> None:
 def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as sections, which `parse_experiment` reads back unchanged."""
     sections: dict[str, Any] = {
+        "name": experiment.title,
         "about": experiment.about,
         "table": experiment.table,
         "benchmark": experiment.benchmark,

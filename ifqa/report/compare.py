@@ -253,7 +253,7 @@ def compare_pair(
     """
     a = ScoredExperiment(first)
     b = ScoredExperiment(second)
-    questions = _comparable_questions(a, b, common)
+    questions = comparable_questions(a, b, common)
     differences = measure_differences(a, b, questions)
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
@@ -292,7 +292,7 @@ def compare_to_first(
     notices = {a.name: a.notice}
     for b in map(ScoredExperiment, others):
         notices[b.name] = b.notice
-        for difference in measure_differences(a, b, _comparable_questions(a, b, common)):
+        for difference in measure_differences(a, b, comparable_questions(a, b, common)):
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
@@ -317,9 +317,9 @@ class ScoredExperiment:
         scores = self.run.artifact(SCORE.name)
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs(SCORE))["inputs"]
-        content = read_scores(scores.folder)
-        warn_of_failures(scores.folder, content)
-        self.notice = partial_notice(content)
+        self.scores = read_scores(scores.folder)
+        warn_of_failures(scores.folder, self.scores)
+        self.notice = partial_notice(self.scores)
         self.name = experiment.name
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
@@ -379,17 +379,21 @@ def _sample(
     ).sample()
 
 
-def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool) -> list[Question]:
+def comparable_questions(
+    a: ScoredExperiment, b: ScoredExperiment, common: bool | None = None
+) -> list[Question]:
     """The questions that both have, in the first's order.
 
-    Questions that share only an id do not count.
+    Questions that share only an id do not count. Unless `common`, ConfigError if the two have
+    different questions; None: where there is no --common.
     """
     by_id = {question.id: question for question in b.run.questions}
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
     same = len(questions)
     sizes = (len(a.rows), len(b.rows))
     if not same or not (common or {same} == {*sizes}):
-        hint = ", or compare only the shared ones: --common" if same else ""
+        offers_common = same and common is not None
+        hint = ", or compare only the shared ones: --common" if offers_common else ""
         raise ConfigError(
             f"{a.experiment.name} has {sizes[0]:,} questions and {b.experiment.name} has "
             f"{sizes[1]:,}; they share {same:,}. "
@@ -399,14 +403,22 @@ def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool
 
 
 def measure_differences(
-    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question]
+    a: ScoredExperiment | StoredScores,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    only: Sequence[str] = (),
 ) -> list[Difference]:
-    """The difference in every shared measure, in display order."""
+    """The difference in every shared measure, or in `only` those, in display order.
+
+    ConfigError if they share no measure.
+    """
     first = b.experiment if isinstance(a, StoredScores) else a.experiment
     scheme = first.scheme
     reads = a.reads and b.reads
     first_sample, second_sample = (_sample(scored, questions, scheme, reads) for scored in (a, b))
     keys = scheme.keys(b.experiment.scheme.keys(first_sample.keys()))
+    if only:
+        keys = [key for key in keys if key in only]
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
         score, other, delta, low, high = paired.percents()
@@ -415,7 +427,7 @@ def measure_differences(
                 key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)
             )
         )
-    if not differences:
+    if not differences and not only:
         names = f"{a.name} and {b.name}"
         raise ConfigError(
             f"{names} have no measure in common; compare two with readers, or two without"

@@ -308,7 +308,7 @@ def _recall_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
                     if key in scores
                 ]
                 points = tuple((k, mean["value"], mean["low"], mean["high"]) for k, mean in means)
-                curves += [Curve(entry.experiment.name, points)] if points else []
+                curves += [Curve(entry.experiment.display_name, points)] if points else []
             if curves and measure.tables:
                 title = measure.title or measure.name
                 yield curves_svg(
@@ -326,12 +326,12 @@ def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
                 (risk["coverage"], risk["value"], risk["low"], risk["high"])
                 for risk in curves["risks"]
             )
-            risks.append(Curve(entry.experiment.name, points))
+            risks.append(Curve(entry.experiment.display_name, points))
             points = tuple(
                 (bin_["confidence"], bin_["value"], bin_["low"], bin_["high"])
                 for bin_ in curves["bins"]
             )
-            bins.append(Curve(entry.experiment.name, points))
+            bins.append(Curve(entry.experiment.display_name, points))
     if risks:
         yield curves_svg(f"Risk at coverage, {split}", risks, RISK)
         yield curves_svg(f"EM at confidence, {split}", bins, RELIABILITY)

@@ -109,7 +109,9 @@ def readme_table(entries: Iterable[Entry]) -> str:
     chosen = select_for_readme(entries)
     columns: dict[str, Cell] = {
         "experiment": lambda entry: (
-            entry.experiment.about.removesuffix(".") or entry.experiment.name
+            entry.experiment.title
+            or entry.experiment.about.removesuffix(".")
+            or entry.experiment.name
         ),
         "passages": _passages_cell,
     }
@@ -122,7 +124,7 @@ def readme_table(entries: Iterable[Entry]) -> str:
 
 def _score_table(title: str, entries: Sequence[Entry]) -> Table:
     columns: dict[str, Cell] = {
-        "experiment": lambda entry: entry.experiment.name,
+        "experiment": lambda entry: entry.experiment.display_name,
         "verdict": verdict_cell,
     }
     columns |= (
@@ -150,7 +152,7 @@ def _group_tables(title: str, entries: Sequence[Entry]) -> Iterator[Table]:
     rows = []
     for entry in entries:
         scheme = entry.experiment.scheme
-        name = entry.experiment.name
+        name = entry.experiment.display_name
         for key in scheme.table_keys([measure.name for measure in scheme.measures]):
             rows.append(
                 (
@@ -200,7 +202,7 @@ def _source_note(entries: Sequence[Entry]) -> str:
     for entry in entries:
         for expected in entry.experiment.expected:
             if expected.source:
-                names.setdefault(expected.source, {})[entry.experiment.name] = None
+                names.setdefault(expected.source, {})[entry.experiment.display_name] = None
     if not names:
         return ""
     sources = (
@@ -391,8 +393,9 @@ def _provenance_row(entry: Entry) -> tuple[str, ...]:
     notes += ["trained on these questions"] if "trained_on_them" in facts else []
     hardware = f"{facts['hardware']}, Python {facts['python']}"
     about = experiment.about + changed
+    name = experiment.name
     return (
-        experiment.name,
+        f"{experiment.title} ({name})" if experiment.title else name,
         about,
         facts["at"][:10],
         hardware,
@@ -448,7 +451,7 @@ def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
     assert headline
     key, mean = headline
     score = f"{entry.experiment.scheme.display_name(key)} {_format_score(mean)}"
-    return split, entry.experiment.name, score, verdict_cell(entry)
+    return split, entry.experiment.display_name, score, verdict_cell(entry)
 
 
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:
@@ -474,7 +477,7 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
                 experiment.reader.name,
             )
             score = f"{_format_score(headline[1])} {_partial_notice(entry)}".rstrip()
-            rows.setdefault(key, (*key, headline[0], score, experiment.name))
+            rows.setdefault(key, (*key, headline[0], score, experiment.display_name))
     columns = ("questions", "passages", "reader", "measure", "score", "experiment")
     return (
         [Table(READERS, _READERS_NOTE, columns, tuple(rows[key] for key in sorted(rows)))]

@@ -8,7 +8,7 @@ here and its file, corpus, questions and plugins are unchanged. Unused records s
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -119,17 +119,33 @@ class Entry:
         )
 
 
+def local_entries(root: Path = Path()) -> Iterator[tuple[str, Entry]]:
+    """The scored experiments below the root: when each was scored, as ISO time, and its entry.
+
+    Skips and logs any with a bad file or plugin.
+    """
+    for name in _scored_names(root):
+        try:
+            run = Run(load_experiment(name, root))
+            if entry := _local_entry(run):
+                yield _record_of(run.artifact(SCORE.name))["at"], entry
+        except IfqaError as error:
+            logger.info(f"skipping experiment {name}: {error}")
+
+
+def _scored_names(root: Path) -> list[str]:
+    paths = (root / "experiments").glob("*/score/manifest.json")
+    return sorted(path.parent.parent.name for path in paths)
+
+
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
     """All experiments with a file, and scored or recorded variants, by name.
 
     Skips and logs any with a bad file or plugin.
     """
-    scored = [
-        path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")
-    ]
     local = {
         *list_resources("experiments", ".toml", root),
-        *(name for name in scored if base_experiments(name, root)),
+        *(name for name in _scored_names(root) if base_experiments(name, root)),
     }
     entries = []
     for name in sorted({*local, *records}):
@@ -227,11 +243,13 @@ def _is_valid(record: Record, run: Run) -> bool:
 
 
 def _identity_sections(experiment: Experiment) -> dict[str, object]:
-    """The sections that determine the scores: all but description, heading and expected values."""
+    """The sections that determine the scores: all but name, description, heading and expected
+    values.
+    """
     sections = {
         key: part
         for key, part in as_sections(experiment).items()
-        if key not in ("about", "table", "expected")
+        if key not in ("name", "about", "table", "expected")
     }
     plugins = {
         "retriever": experiment.retriever,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from ifqa.config.expected import find_score
+from ifqa.config.expected import count_scored, find_score
 from ifqa.errors import unknown_name
-from ifqa.formatting import one_decimal
+from ifqa.formatting import one_decimal, printable
 from ifqa.pipeline.run import Run
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
@@ -52,7 +52,7 @@ class Score(NamedTuple):
         return f"{one_decimal(self.value)} [{one_decimal(self.low)}, {one_decimal(self.high)}]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scores:
     """Scores over all questions: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a
     group.
@@ -128,15 +128,18 @@ class Scores:
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas data frame with a row for each measure over all questions, each subset and each
-        group.
+        group: its value, its interval, and the number n of questions (of "macro", of groups).
         """
         rows: list[tuple[object, ...]] = []
         for over, part in self._parts():
             rows += [
-                (over, name, mean["value"], mean.get("low"), mean.get("high"))
+                (over, name, mean["value"], mean.get("low"), mean.get("high"), self._n(over, name))
                 for name, mean in part.items()
             ]
-        return make_frame(rows, ["over", "measure", "value", "low", "high"])
+        return make_frame(rows, ["over", "measure", "value", "low", "high", "n"])
+
+    def _n(self, over: str, measure: str) -> int:
+        return count_scored(self.content, measure if over == "all" else f"{over}.{measure}")
 
     def tables(self) -> list[Table]:
         """Tables for the terminal: the measures.
@@ -144,6 +147,14 @@ class Scores:
         The headline measure by subset, if there are many subsets; and by group.
         """
         return [*_tables(self.content, self.scheme)]
+
+    def __repr__(self) -> str:
+        """Two lines: the questions, and the measures that tables of results show."""
+        notice = stored_scores.partial_notice(self.content)
+        first = f"Scores of {self.name}: {self._counts()}"
+        shown = self.scheme.table_keys(self.content["measures"]) or [*self.content["measures"]][:3]
+        scores = ", ".join(f"{self.scheme.display_name(key)} {self[key]}" for key in shown)
+        return printable(f"{'; '.join(filter(None, (first, notice)))}\n{scores}")
 
     def __str__(self) -> str:
         return render_text(self._show)

@@ -74,7 +74,7 @@ def test_a_comparison_says_which_side_is_partial():
     pair = compare_pair(experiment, limited, common=True)
     wanted = "B: x+limit=8  PARTIAL: 8 of 83 questions (the first, no sample)"
     assert wanted in str(pair)
-    assert pair.to_dict()["partial"]["b"] == pair.notices[1]
+    assert pair.to_dict()["partial"] == {"a": "", "b": pair.notices[1]}
     run_answers("y", range(40))
     several = compare_to_first(experiment, [limited, load_experiment("y")], "EM", common=True)
     assert wanted in render_text(several.show)
