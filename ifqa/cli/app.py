@@ -568,9 +568,9 @@ def _print_artifact(folder: Path, json: bool) -> int:
 
 def _exit_code(run: "Run", folder: Path) -> int:
     from ifqa.report.console import exit_code
-    from ifqa.scoring.stored_scores import read_scores
+    from ifqa.report.scores import read_content
 
-    return exit_code(run.experiment, read_scores(folder))
+    return exit_code(run.experiment, read_content(run.experiment, folder))
 
 
 def _print_table(table: "ScoreTable", style: str, json: bool) -> None:
@@ -593,11 +593,11 @@ def _print_table(table: "ScoreTable", style: str, json: bool) -> None:
 def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     """Print an experiment's scores; returns the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
-    from ifqa.scoring.stored_scores import read_scores
+    from ifqa.report.scores import read_content
 
     if not json:
         return show_scores(run, folder)
-    scores = read_scores(folder)
+    scores = read_content(run.experiment, folder)
     options.print_json(scores_json(run, folder, scores))
     return exit_code(run.experiment, scores)
 

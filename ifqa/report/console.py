@@ -28,7 +28,7 @@ from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.results_log import outside_plugins
-from ifqa.report.scores import Scores, score_cell
+from ifqa.report.scores import Scores, read_content, score_cell
 from ifqa.report.table import sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
 from ifqa.scoring.stored_scores import (
@@ -36,7 +36,6 @@ from ifqa.scoring.stored_scores import (
     ScoresJson,
     partial_notice,
     read_rows,
-    read_scores,
     row_score,
 )
 from ifqa.storage.artifacts import MANIFEST, StageRecord
@@ -64,7 +63,7 @@ KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)
 def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
     experiment = run.experiment
-    scores = read_scores(folder)
+    scores = read_content(experiment, folder)
     scheme = run.experiment.scheme
     console = Console(highlight=False)
     title = (

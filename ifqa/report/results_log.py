@@ -33,6 +33,7 @@ from ifqa.plugins import ConfiguredPlugin, code_fingerprint, plugin_names, sourc
 from ifqa.records import fingerprint_questions
 from ifqa.report.exposure import collect_models, exposure_mark
 from ifqa.retrieval import queries
+from ifqa.scoring.intervals import mend_intervals
 from ifqa.scoring.per_question import VERSION
 from ifqa.scoring.stored_scores import ScoresJson, parse_scores, read_scores
 from ifqa.settings import Natural, NotNegative, check_shape
@@ -106,6 +107,8 @@ class Entry:
     inputs: str = ""  # the fingerprint of the scores' inputs
     stale: str = ""  # why its run is out of date
     needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
+    # The scores of a local run as they are in its folder; `scores` have the reported intervals
+    stored: ScoresJson | None = field(default=None, compare=False, repr=False)
     # The local run, if the scores are from it
     run: Run | None = field(default=None, compare=False, repr=False)
 
@@ -182,12 +185,13 @@ def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
     """
     run = Run(experiment)
     entry = _local_entry(run)
-    if entry and record and (entry.inputs, entry.scores) == (record["inputs"], record["scores"]):
+    if entry and record and (entry.inputs, entry.stored) == (record["inputs"], record["scores"]):
         return replace(entry, facts=record["made"])  # the recorded run was repeated
     if entry:
         return entry
     if record and _is_valid(record, run):
-        scores = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
+        stored = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
+        scores = mend_intervals(stored, experiment.scheme)
         return Entry(experiment, scores, record["made"], record["inputs"])
     return Entry(experiment, needs=list_needs(experiment))
 
@@ -206,7 +210,7 @@ def update_records(
             measured = {
                 "inputs": entry.inputs,
                 "identities": compute_identities(entry.run),
-                "scores": entry.scores,
+                "scores": entry.stored,
             }
             record: Mapping[str, object] = records.get(name, {})
             if any(record.get(key) != measured[key] for key in measured):
@@ -318,11 +322,13 @@ def _local_entry(run: Run) -> Entry | None:
             experiment,
             stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}",
         )
+    stored = read_scores(artifact.folder)
     return Entry(
         experiment,
-        read_scores(artifact.folder),
+        mend_intervals(stored, experiment.scheme),
         collect_facts(run),
         compute_fingerprint(inputs),
+        stored=stored,
         run=run,
     )
 

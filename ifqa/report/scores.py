@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 
 from ifqa.config.expected import count_scored, find_score
+from ifqa.config.experiment import Experiment
 from ifqa.errors import unknown_name
 from ifqa.formatting import one_decimal, printable
 from ifqa.pipeline.run import Run
@@ -17,6 +18,7 @@ from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
 from ifqa.scoring import stored_scores
 from ifqa.scoring.error_types import classify_outcome
+from ifqa.scoring.intervals import MIN_UNITS, mend_intervals
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.stored_scores import (
     QuestionRow,
@@ -29,17 +31,13 @@ from ifqa.scoring.stored_scores import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Below this, an interval says little: if a reader is right 70% of the time, all of 10 questions
-#: score the same in 3% of samples, and the interval has zero width; all of 5 questions in 17%, all
-#: of 3 in 37%.
-MIN_QUESTIONS = 10
 _MAX_SUBSET_COLUMNS = 3  # up to this many subsets get columns; more get rows
 
 
 class Score(NamedTuple):
-    """A measure's value and its 95% bootstrap interval, in percent.
+    """A measure's value and its 95% interval, in percent.
 
-    The calibration error has none.
+    There is none over fewer than ten questions, and none of the calibration error.
     """
 
     value: float
@@ -187,9 +185,14 @@ class Scores:
             yield "macro", self.content["macro"]["measures"]
 
 
+def read_content(experiment: Experiment, folder: Path) -> ScoresJson:
+    """The scores in an experiment's score folder, with the intervals that are reported."""
+    return mend_intervals(stored_scores.read_scores(folder), experiment.scheme)
+
+
 def load_scores(run: Run, folder: Path) -> Scores:
     experiment = run.experiment
-    content = stored_scores.read_scores(folder)
+    content = read_content(experiment, folder)
     rows = stored_scores.read_rows(folder)
     return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(run))
 
@@ -236,8 +239,8 @@ def score_cell(mean: ScoreInterval | None) -> str:
 
 
 def interval_cell(mean: ScoreInterval | None, questions: int) -> str:
-    """The interval of a score as the text of a cell; "too few" below MIN_QUESTIONS questions."""
-    if mean and mean.get("questions", mean.get("groups", questions)) < MIN_QUESTIONS:
+    """The interval of a score as the text of a cell; "too few" below MIN_UNITS questions."""
+    if mean and mean.get("questions", mean.get("groups", questions)) < MIN_UNITS:
         return "too few"
     if not mean or "low" not in mean:
         return "-"

@@ -329,3 +329,11 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
         assert llm_of(CLOSED, model=name).name == "openai"
     monkeypatch.setattr("ifqa.models.causal_lm.importlib.util.find_spec", lambda name: None)
     assert llm_of(CLOSED, model="a/b.gguf").name == "hf"
+
+
+def test_a_variant_is_named_after_its_base():
+    variant = override(base(name="BM25 + FiD"), {"k": 5, "reader.passages": 2})
+    assert variant.display_name == "BM25 + FiD, k=5, reader.passages=2"
+    assert override(base(), {"k": 5}).display_name == "x+k=5"
+    write_resolved(variant)
+    assert load_experiment(variant.name) == variant

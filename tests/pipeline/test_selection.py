@@ -88,3 +88,23 @@ def test_the_stages_of_a_sample_are_those_of_its_questions():
     ids = [question.id for question in sampled.questions]
     listed = Run(override(replace(base, questions=tuple(ids)), {"retriever": "gold"}))
     assert sampled.inputs(RETRIEVE) == listed.inputs(RETRIEVE)
+
+
+def test_scores_are_two_lines():
+    run_answers("x", range(83))
+    run = Run(override(load_experiment("x"), {"limit": 12}))
+    lines = repr(load_scores(run, stages.run(run))).splitlines()
+    assert lines == [
+        "Scores of x+limit=12: 12 questions, 0 failed; "
+        "PARTIAL: 12 of 83 questions (the first, no sample)",
+        "EM 100.0 [75.8, 100.0], F1 100.0 [75.8, 100.0]",
+    ]
+
+
+def test_a_frame_has_the_number_of_questions():
+    run_answers("x", range(83))
+    run = Run(load_experiment("x"))
+    frame = load_scores(run, stages.run(run)).to_frame().set_index(["over", "measure"])
+    assert frame.loc[("all", "EM"), "n"] == 83
+    numeric = sum(map(bool, map(run.experiment.scheme.subsets[0].holds, run.questions)))
+    assert frame.loc[("numeric", "EM"), "n"] == numeric
