@@ -229,7 +229,7 @@ def sweep_rows(
                 label = f"{experiment.display_name}, {label}"
             elif seeds and not variation.label:
                 label = experiment.display_name
-            rows.append(NamedRow(label, variation))
+            rows.append(NamedRow(label, variation, name))
     return rows
 
 
@@ -245,22 +245,23 @@ def rename_rows(
 
     A name may have "=" itself: the longest that fits is taken. ConfigError for a pair without "=".
     """
+    from ifqa.report.score_table import matching_rows
+
     titles: dict[str, str] = {}
     renamed = list(rows)
     for pair in pairs:
-        known = [row.variation.experiments[0].name for row in rows] + [row.name for row in rows]
-        fitting = [name for name in known if pair.startswith(f"{name}=")]
-        key, equals, text = pair.partition("=")
-        if not equals or not key or not text:
+        parts = pair.split("=")
+        if len(parts) < 2 or not parts[0] or not parts[-1]:
             raise ConfigError(f"--names wants NAME=TEXT, such as bm25=BM25; found {pair!r}")
-        if not fitting:
-            titles[key] = text
-            continue
-        name = max(fitting, key=len)
-        text = pair.removeprefix(f"{name}=")
-        for number, row in enumerate(rows):
-            if name in (row.variation.experiments[0].name, row.name):
-                renamed[number] = row._replace(name=text)
+        for count in range(len(parts) - 1, 0, -1):
+            name = "=".join(parts[:count])
+            text = "=".join(parts[count:])
+            if numbers := matching_rows(rows, name):
+                for number in numbers:
+                    renamed[number] = renamed[number]._replace(name=text)
+                break
+        else:
+            titles[parts[0]] = "=".join(parts[1:])
     return renamed, titles
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ifqa.config.experiment import Experiment
+from ifqa.config.experiment import Experiment, base_experiments
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
 from ifqa.formatting import one_decimal, pluralize
 from ifqa.pipeline.run import Run
@@ -314,7 +314,10 @@ class ScoredExperiment:
     def __init__(self, experiment: Experiment) -> None:
         self.run = Run(experiment)
         self.experiment = experiment
+        bases = base_experiments(experiment.name, experiment.root)
         command = f"ifqa run {experiment.name}"
+        if bases and not experiment.folder.is_dir():  # no command finds the variant by its name yet
+            command = f"ifqa run {bases[-1]}, with the same flags"
         scores = self.run.artifact(SCORE.name)
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs(SCORE))["inputs"]

@@ -239,10 +239,28 @@ def _csv_text(text: str) -> str:
 
 
 class NamedRow(NamedTuple):
-    """A row to make: its name, and the experiments of a sweep's row."""
+    """A row to make: its name, the experiments of a sweep's row, and the experiment that the sweep
+    varies.
+    """
 
     name: str
     variation: Variation
+    base: str = ""
+
+
+def matching_rows(rows: Sequence[NamedRow], name: str) -> list[int]:
+    """The numbers of the rows that a name means: theirs, their values in a sweep, their
+    experiment's, or that of the experiment that they vary.
+    """
+    for names in (
+        [row.name for row in rows],
+        [row.variation.label for row in rows],
+        [row.variation.experiments[0].name for row in rows],
+        [row.base for row in rows],
+    ):
+        if name and name in names:
+            return [number for number, known in enumerate(names) if known == name]
+    return []
 
 
 def make_score_table(
@@ -265,12 +283,15 @@ def make_score_table(
         titles: column -> its title, if it has another.
 
     Raises:
-        IfqaError: an experiment is not scored, or not as its file says; a column or the row
-            `against` is unknown; compared experiments have different questions.
+        IfqaError: an experiment is not scored, or not as its file says; a column, a key of
+            `titles` or the row `against` is unknown; compared experiments have different questions.
     """
     scored = [[ScoredExperiment(run) for run in row.variation.experiments] for row in rows]
     columns = [*dict.fromkeys(columns)] or _usual_columns(scored)
     _check_columns(scored, columns)
+    if strange := (titles or {}).keys() - {*columns}:
+        names = [row.name for row in rows]
+        raise unknown_name("row or column", min(strange), [*names, *columns])
     cells = [[_cell(runs, column) for column in columns] for runs in scored]
     notes = _seed_notes(rows)
     shows_intervals = not against if intervals is None else intervals
@@ -378,13 +399,14 @@ def _warnings(runs: Sequence[ScoredExperiment]) -> list[str]:
 
 
 def _find_row(rows: Sequence[NamedRow], name: str) -> int:
-    names = [row.name for row in rows]
-    if name in names:
-        return names.index(name)
-    ids = [row.variation.experiments[0].name for row in rows]
-    if name in ids:
-        return ids.index(name)
-    raise unknown_name("row", name, [*dict.fromkeys([*ids, *names])])
+    found = matching_rows(rows, name)
+    if len(found) > 1:
+        named = ", ".join(rows[number].name for number in found)
+        raise ConfigError(f"--against {name} means {named}; wanted one of them")
+    if not found:
+        names = [*(row.name for row in rows), *(row.variation.experiments[0].name for row in rows)]
+        raise unknown_name("row", name, [*dict.fromkeys(names)])
+    return found[0]
 
 
 def _compare(
