@@ -26,7 +26,7 @@ from ifqa.records import (
     TokenUsage,
 )
 from ifqa.settings import PathSetting as PathSetting  # plugins from outside import it from here
-from ifqa.settings import PluginSettings
+from ifqa.settings import PluginSettings, setting_fields
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -91,6 +91,11 @@ class Plugin:
 
     def __init__(self, settings: Any = None, **resources: Any) -> None:
         """Open the plugin with its settings, and with the resources that it `takes`."""
+
+    @classmethod
+    def draws(cls, settings: Any) -> bool:
+        """Whether the results depend on a setting `seed`, which `--seed` then sets."""
+        return "seed" in setting_fields(cls.Settings)
 
     @classmethod
     def fingerprint(cls, settings: Any, root: Path) -> str:

@@ -70,6 +70,15 @@ def fingerprint_questions(questions: Iterable[Question]) -> str:
     return digest.hexdigest()
 
 
+def draw_key(seed: int, question: Question) -> bytes:
+    """The place of a question in the random order of a seed, as a key to sort by.
+
+    A hash of seed and id, so the order is the same on every machine and in every version of Python,
+    whatever the order of the questions, and a smaller sample is the start of a larger one.
+    """
+    return hashlib.sha256(f"{seed}:{question.id}".encode()).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A part of an article.

@@ -27,12 +27,13 @@ from ifqa.cli.process import print_error, run_each, run_process
 from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.progress import is_quiet, show_messages
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
+    from ifqa.report.score_table import ScoreTable
     from ifqa.workers.pool import Workers
 
 logger = logging.getLogger(__name__)
@@ -40,11 +41,10 @@ logger = logging.getLogger(__name__)
 _Timeout = Annotated[float, Option(min=1, max=3600, help="Seconds that an answer may take.")]
 _Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
-_PANELS = _ASK, _RUN, _DATA, _TRAIN, _LOOK = (
+_PANELS = _ASK, _RUN, _DATA, _LOOK = (
     "Ask and serve",
     "Run an experiment",
-    "Prepare data",
-    "Train",
+    "Prepare data, train",
     "Look",
 )
 
@@ -140,11 +140,12 @@ def score(run: "Run", json: Json = False) -> None:
     raise Exit(_print_scores(run, stages.score(run), json))
 
 
-@app.command(rich_help_panel=_RUN)
+@app.command(rich_help_panel=_RUN, cls=options.SweepCommand)
 @options.with_workers
-@options.with_changes("read")
+@options.with_sweep("read")
 def run(
-    changes: dict[str, object],
+    values: dict[str, list[object]],
+    seeds: int,
     workers: "Workers",
     experiments: Annotated[
         Repeated,
@@ -157,21 +158,45 @@ def run(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Run the unfinished stages of experiments; show scores."""
-    runs = [options.changed_run(name, changes) for name in experiments or ["sample"]]
+    """Run the unfinished stages of experiments; show scores.
+
+    With several values of a flag, as in --k 5 10 --prompt a b, it runs every combination and shows
+    one table; with --seeds N each of them N times.
+    """
+    rows = options.sweep_rows(experiments or ["sample"], values, seeds)
     from ifqa.pipeline import stages
+    from ifqa.pipeline.run import Run
     from ifqa.pipeline.session import Session
     from ifqa.report.console import show_examples
 
     session = Session()  # shared, so that a cap holds for all experiments together
+    is_sweep = options.is_sweep(rows)
+    if is_sweep and show:
+        raise ConfigError(f"--show {show} is for one value of each flag; leave it out")
+    runs = [Run(experiment) for row in rows for experiment in row.variation.experiments]
+
+    finished: set[str] = set()
 
     def run_one(run: "Run") -> int:
         folder = stages.run(run, session, workers)
+        finished.add(run.experiment.name)
+        if is_sweep:
+            return _exit_code(run, folder)
         if show and run.experiment.reader and not json:
             show_examples(run, folder, show)
         return _print_scores(run, folder, json)
 
-    raise Exit(run_each(runs, run_one, [run.experiment.name for run in runs]))
+    code = run_each(runs, run_one, [run.experiment.name for run in runs])
+    whole = [
+        row
+        for row in rows
+        if all(experiment.name in finished for experiment in row.variation.experiments)
+    ]
+    if is_sweep and whole:
+        from ifqa.report.score_table import make_score_table
+
+        _print_table(make_score_table(whole), "", json)
+    raise Exit(code)
 
 
 @app.command(rich_help_panel=_RUN)
@@ -198,30 +223,38 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
         losses_table({name: losses}).show(Console(highlight=False, width=width))
 
 
-@app.command(rich_help_panel=_RUN)
-@options.with_changes("read")
+@app.command(rich_help_panel=_RUN, cls=options.SweepCommand)
+@options.with_sweep("read")
 def check(
     names: Annotated[
         list[str],
         Argument(help="Experiments or corpora.", autocompletion=options.complete_experiments),
     ],
-    changes: dict[str, object],
+    values: dict[str, list[object]],
+    seeds: int,
     engine: Engine = None,
     json: Json = False,
 ) -> None:
     """Dry run: check settings and files; estimate time and cost.
 
     It also lists what is missing, and estimates disk and memory. With --engine ray it lists what
-    each node of the cluster lacks.
+    each node of the cluster lacks. With several values of a flag, or --seeds, it checks every run
+    of the sweep and adds up the cost.
     """
-    from ifqa.pipeline.check import Finding, findings_json
+    from ifqa.config.sweep import sweep_changes
+    from ifqa.pipeline.check import Finding, Work, findings_json, total_work
     from ifqa.pipeline.check import check as check_all
 
-    def check_one(name: str) -> int:
+    tasks = [(name, changes) for name in names for changes in sweep_changes(values, seeds)]
+    shared: set[str] = set()
+    work: list[Work] = []
+
+    def check_one(task: tuple[str, dict[str, object]]) -> int:
+        name, changes = task
         findings: list[Finding] = []
         problem: IfqaError | None = None
         try:
-            for finding in check_all(name, changes, engine=engine):
+            for finding in check_all(name, changes, engine=engine, shared=shared):
                 findings.append(finding)
                 if not json:
                     options.print_line(finding)  # at once, because sampling a dump takes a while
@@ -230,12 +263,16 @@ def check(
         if json:
             options.print_json(findings_json(name, findings, str(problem or "")))
             if problem:  # it is in the JSON already
-                return print_error(f"{name}: {problem}" if len(names) > 1 else str(problem))
+                return print_error(f"{name}: {problem}" if len(tasks) > 1 else str(problem))
+        work.extend(finding for finding in findings if isinstance(finding, Work))
         if problem:
             raise problem
         return 0
 
-    raise Exit(run_each(names, check_one, names))
+    code = run_each(tasks, check_one, [name for name, _ in tasks])
+    if len(tasks) > 1 and (total := total_work(work, len(tasks))):
+        options.print_json(findings_json("all", [total], "")) if json else options.print_line(total)
+    raise Exit(code)
 
 
 app.command(rich_help_panel=_DATA)(options.with_changes("draft")(init))
@@ -245,7 +282,7 @@ app.command(rich_help_panel=_DATA)(options.with_changes("draft")(init))
 def list_names(
     kind: Annotated[
         str,
-        Argument(help="List the names of a kind: experiments, corpora, benchmarks, readers ..."),
+        Argument(help="Describe all of a kind: experiments, corpora, benchmarks, readers ..."),
     ] = "",
     json: Json = False,
 ) -> None:
@@ -253,6 +290,34 @@ def list_names(
     from ifqa.cli.listing import list_kind, show_list
 
     options.print_json(list_kind(kind)) if json else show_list(kind)
+
+
+@app.command(rich_help_panel=_LOOK)
+def runs(
+    words: Annotated[
+        Repeated,
+        Argument(help="Only runs that have each of these words: of a name, a split, a model ..."),
+    ] = None,
+    count: Annotated[int, Option("--count", "-n", min=1, help="Show at most N runs.")] = 30,
+    json: Json = False,
+) -> None:
+    """List finished runs with their scores, newest first."""
+    from rich.console import Console
+
+    from ifqa.report.finished_runs import finished_runs, runs_table
+
+    found = finished_runs(words or [])
+    if json:
+        options.print_json({"runs": [run.to_dict() for run in found[:count]]})
+        return
+    width = None if sys.stdout.isatty() else 200  # a table in a pipe or a file is not cut
+    if found:
+        runs_table(found[:count]).show(Console(highlight=False, width=width), gap=2)
+    about = f" with {' '.join(words)}" if words else ""
+    if not found:
+        options.print_line(f"no finished run here{about}")
+    elif len(found) > count:
+        options.print_line(f"{len(found) - count} more: ifqa runs --count {len(found)}")
 
 
 app.command(rich_help_panel=_LOOK)(doctor)
@@ -329,6 +394,47 @@ def compare(
         else compare_pair(a, b, measure, count, common)
     )
     options.print_json(deltas.to_dict()) if json else deltas.show(Console(highlight=False))
+
+
+@app.command(rich_help_panel=_LOOK, cls=options.SweepCommand)
+@options.with_sweep("read")
+def table(
+    experiments: Annotated[
+        list[str],
+        Argument(help="Finished experiments.", autocompletion=options.complete_experiments),
+    ],
+    values: dict[str, list[object]],
+    seeds: int,
+    style: Annotated[
+        str, Option("--format", help="latex, csv or markdown; without it, for the terminal.")
+    ] = "",
+    columns: Annotated[
+        Repeated, Option(help="Scores to show, such as EM gold_any@20 numeric.EM.")
+    ] = None,
+    names: Annotated[
+        Repeated, Option(help="NAME=TEXT: the text of a row or a column, as in bm25=BM25.")
+    ] = None,
+    against: Annotated[
+        str, Option(help="Mark the scores that differ significantly from this row's.")
+    ] = "",
+    intervals: Annotated[
+        bool, Option("--intervals", help="With --against: show the 95% intervals, too.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the scores of finished experiments as a table for a paper.
+
+    The best score of a column is bold. Flags with several values and --seeds name the runs of a
+    sweep, as for `ifqa run`.
+    """
+    from ifqa.report.score_table import make_score_table
+
+    if style not in ("", "latex", "csv", "markdown"):
+        raise unknown_name("format", style, ["latex", "csv", "markdown"])
+    rows = options.sweep_rows(experiments, values, seeds)
+    rows, titles = options.rename_rows(rows, names or [])
+    shown = True if intervals else None
+    _print_table(make_score_table(rows, columns or [], against, shown, titles), style, json)
 
 
 def _gate(
@@ -439,7 +545,7 @@ def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
 
 
 app.add_typer(data, name="data", rich_help_panel=_DATA)
-app.add_typer(train, name="train", rich_help_panel=_TRAIN)
+app.add_typer(train, name="train", rich_help_panel=_DATA)
 app.add_typer(stats, name="stats", rich_help_panel=_LOOK)
 for command in app.registered_commands:
     if command.callback:
@@ -460,14 +566,38 @@ def _print_artifact(folder: Path, json: bool) -> int:
     return int(all_failed(record))
 
 
+def _exit_code(run: "Run", folder: Path) -> int:
+    from ifqa.report.console import exit_code
+    from ifqa.report.scores import read_content
+
+    return exit_code(run.experiment, read_content(run.experiment, folder))
+
+
+def _print_table(table: "ScoreTable", style: str, json: bool) -> None:
+    """Print a table of scores in a format: latex, csv, markdown, or "" for the terminal."""
+    from rich.console import Console
+
+    if json:
+        options.print_json(table.to_dict())
+    elif style == "latex":
+        print(table.latex(), end="")
+    elif style == "csv":
+        print(table.csv(), end="")
+    elif style == "markdown":
+        print(table.markdown(), end="")
+    else:
+        width = None if sys.stdout.isatty() else 200  # a table in a pipe or a file is not cut
+        table.table().show(Console(highlight=False, width=width), gap=2)
+
+
 def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     """Print an experiment's scores; returns the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
-    from ifqa.scoring.stored_scores import read_scores
+    from ifqa.report.scores import read_content
 
     if not json:
         return show_scores(run, folder)
-    scores = read_scores(folder)
+    scores = read_content(run.experiment, folder)
     options.print_json(scores_json(run, folder, scores))
     return exit_code(run.experiment, scores)
 

@@ -1,6 +1,6 @@
 """`ifqa list` lists experiments, corpora and plugins on one screen.
 
-`ifqa list KIND` lists all names of a kind, one per line.
+`ifqa list KIND` lists all names of a kind with descriptions, one per line.
 """
 
 import textwrap
@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ifqa.cli.options import print_line
 from ifqa.errors import unknown_name
-from ifqa.report.console import list_json
+from ifqa.report.console import describe_names, list_json
 
 _STATES = {
     "scored": "scored here",
@@ -63,6 +63,7 @@ def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def _lines_of_kind(kind: str, names: Any) -> Iterator[str]:
+    abouts = describe_names(kind, names)
     for name in names:
         if kind == "experiments":
             row = names[name]
@@ -75,6 +76,6 @@ def _lines_of_kind(kind: str, names: Any) -> Iterator[str]:
                 for split in splits
                 if split.partition("/")[0] not in splits or "/" not in split
             ]
-            yield f"{name}  {', '.join(whole) or _ANY_FILE}"
+            yield f"{name}  [{', '.join(whole) or _ANY_FILE}]  {abouts[name]}".rstrip()
         else:
-            yield f"{name}  {names[name]}" if kind == "corpora" else name
+            yield f"{name}  {abouts[name]}".rstrip()

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 from typer import Argument, Option
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from ifqa.config.flags import FLAGS, TYPES, Commands
+from ifqa.config.flags import FLAGS, ONE_VALUE, TYPES, Commands
 from ifqa.errors import ConfigError
 from ifqa.formatting import CONTROLS, printable_line
 from ifqa.progress import hide_progress
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
+    from ifqa.report.score_table import NamedRow
 
 
 def complete_names(folder: str) -> Callable[[str], list[str]]:
@@ -48,6 +49,10 @@ Repeated = list[str] | None
 OfBenchmark = Annotated[str, Option(help="Benchmark of the questions.")]
 _SET = Annotated[
     Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")
+]
+_SEEDS = Annotated[
+    int | None,
+    Option(min=1, help="Run once for each of N seeds, from --seed on; shows mean and deviation."),
 ]
 Docs = Annotated[
     list[Path] | None,
@@ -136,6 +141,130 @@ def with_changes(command: Commands) -> Decorator:
     return with_options(_flags(command), lambda values: {"changes": _changes(values)})
 
 
+def with_sweep(command: Commands) -> Decorator:
+    """A decorator that adds the flags, each of which may have several values, --seeds and --set.
+
+    The verb gets the values of each changed setting as the argument `values`, and `seeds`, 0
+    without it. For typer, its class is `SweepCommand`.
+    """
+    options = {**_flags(command, several=True), "seeds": _SEEDS}
+
+    def arguments(values: Values) -> dict[str, object]:
+        seeds = values.pop("seeds") or 0
+        return {"values": _swept_values(values), "seeds": seeds}
+
+    return with_options(options, arguments)
+
+
+class SweepCommand(TyperCommand):
+    """A command whose repeatable options also take several values after one flag: `--k 5 10`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        kinds: dict[str, type] = {}
+        for parameter in self.params:
+            if getattr(parameter, "multiple", False):
+                kind = TYPES.get(parameter.name, str)
+                kinds |= dict.fromkeys(parameter.opts, str if kind is str else float)
+        return super().parse_args(ctx, repeat_flags(args, kinds))
+
+
+def repeat_flags(arguments: Sequence[str], kinds: Mapping[str, type]) -> list[str]:
+    """The arguments with the flag before each of its values: `--k 5 10` as `--k 5 --k 10`.
+
+    `kinds` has the type of each flag's values, float or str. A word after a value is another value,
+    unless it names an experiment, or is no number where the flag wants one.
+    """
+    repeated: list[str] = []
+    flag = ""  # whose values may follow
+    values = 0  # of the flag so far
+    for number, argument in enumerate(arguments):
+        if argument == "--":
+            return [*repeated, *arguments[number:]]
+        is_flag = argument.startswith("-") and not _is_number(argument)
+        if is_flag:
+            name, equals, _ = argument.partition("=")
+            flag = name if name in kinds else ""
+            values = 1 if equals else 0
+        elif flag and values and not _is_another_value(argument, kinds[flag]):
+            flag = ""
+        elif flag:
+            repeated += [flag] if values else []
+            values += 1
+        repeated.append(argument)
+    return repeated
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_another_value(text: str, kind: type) -> bool:
+    from ifqa.storage.resources import find_resource
+
+    if kind is float:
+        return _is_number(text)
+    name = text.removeprefix("experiments/").removesuffix(".toml")
+    files = (f"experiments/{name}.toml", f"experiments/{name}/experiment.toml")
+    return not any(map(find_resource, files))
+
+
+def sweep_rows(
+    experiments: Sequence[str], values: Mapping[str, Sequence[object]], seeds: int
+) -> list["NamedRow"]:
+    """The rows of a sweep over experiments, each named by its experiment and by what varies."""
+    from ifqa.config.experiment import load_experiment
+    from ifqa.config.sweep import sweep
+    from ifqa.report.score_table import NamedRow
+
+    rows = []
+    for name in dict.fromkeys(experiments):
+        experiment = load_experiment(name)
+        for variation in sweep(experiment, values, seeds):
+            label = variation.label or variation.experiments[0].display_name
+            if variation.label and len(experiments) > 1:
+                label = f"{experiment.display_name}, {label}"
+            elif seeds and not variation.label:
+                label = experiment.display_name
+            rows.append(NamedRow(label, variation, name))
+    return rows
+
+
+def is_sweep(rows: Sequence["NamedRow"]) -> bool:
+    """Whether rows are those of a sweep, and not each an experiment of its own."""
+    return any(row.variation.label or row.variation.seeds for row in rows)
+
+
+def rename_rows(
+    rows: Sequence["NamedRow"], pairs: Sequence[str]
+) -> tuple[list["NamedRow"], dict[str, str]]:
+    """The rows with the names of NAME=TEXT pairs, and column -> title for the other pairs.
+
+    A name may have "=" itself: the longest that fits is taken. ConfigError for a pair without "=".
+    """
+    from ifqa.report.score_table import matching_rows
+
+    titles: dict[str, str] = {}
+    renamed = list(rows)
+    for pair in pairs:
+        parts = pair.split("=")
+        if len(parts) < 2 or not parts[0] or not parts[-1]:
+            raise ConfigError(f"--names wants NAME=TEXT, such as bm25=BM25; found {pair!r}")
+        for count in range(len(parts) - 1, 0, -1):
+            name = "=".join(parts[:count])
+            text = "=".join(parts[count:])
+            if numbers := matching_rows(rows, name):
+                for number in numbers:
+                    renamed[number] = renamed[number]._replace(name=text)
+                break
+        else:
+            titles[parts[0]] = "=".join(parts[1:])
+    return renamed, titles
+
+
 def with_run(command: Commands) -> Decorator:
     """A decorator that adds an experiment, the flags and --set.
 
@@ -181,28 +310,53 @@ def with_search(experiment: object) -> Decorator:
     return with_options({"experiment": (experiment, "sample"), **_DOCS, **_flags("ask")}, arguments)
 
 
-def _flags(command: Commands) -> dict[str, object]:
-    """The annotations of a command's flags and of --set, for typer."""
-    flags = {name: flag for name, flag in FLAGS.items() if command in flag.commands}
-    options = {
-        name: Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.minimum)
-        for name, flag in flags.items()
-    }
-    return {
-        **{name: Annotated[TYPES[name] | None, option] for name, option in options.items()},
-        "settings": _SET,
-    }
+def _flags(command: Commands, several: bool = False) -> dict[str, object]:
+    """The annotations of a command's flags and of --set, for typer; `several`: a flag may have
+    several values.
+    """
+    annotations: dict[str, object] = {}
+    for name, flag in FLAGS.items():
+        if command in flag.commands:
+            option = Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.minimum)
+            kind: Any = TYPES[name]
+            if several and name not in ONE_VALUE:
+                kind = list[kind]
+            annotations[name] = Annotated[kind | None, option]
+    return {**annotations, "settings": _SET}
 
 
 def _changes(values: Values) -> dict[str, object]:
     by_set = settings_of_flags(values.pop("settings"))
     by_flag = {FLAGS[name].setting: value for name, value in values.items() if value is not None}
+    _refuse_both(by_flag, by_set)
+    return by_flag | by_set
+
+
+def _swept_values(options: Values) -> dict[str, list[object]]:
+    """Setting -> its values; a setting that --set names several times has several, too."""
+    by_set: dict[str, list[object]] = {}
+    for key, value in _parse_pairs(options.pop("settings")):
+        by_set.setdefault(key, []).append(value)
+    by_flag: dict[str, list[object]] = {}
+    for name, value in options.items():
+        if value is not None and value != []:
+            by_flag[FLAGS[name].setting] = value if isinstance(value, list) else [value]
+    _refuse_both(by_flag, by_set)
+    values = by_flag | by_set
+    for key, each in values.items():
+        for number, value in enumerate(each):
+            if value in each[:number]:
+                raise ConfigError(f"{key}: the value {value} is given twice; wanted it once")
+    return values
+
+
+def _refuse_both(by_flag: Mapping[str, object], by_set: Mapping[str, object]) -> None:
+    """Refuse a setting that both a flag and --set give."""
     if common := sorted(by_flag.keys() & by_set.keys()):
         raise ConfigError(
             f"{common[0]} is given twice: {by_flag[common[0]]} by a flag, "
             f"{by_set[common[0]]} by --set"
         )
-    return by_flag | by_set
 
 
 def changed_run(name: str, changes: Mapping[str, object]) -> "Run":
@@ -215,18 +369,23 @@ def changed_run(name: str, changes: Mapping[str, object]) -> "Run":
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
-    """Parse KEY=VALUE pairs. A value is read as TOML, or as text if it is not TOML."""
+    """Parse KEY=VALUE pairs; of a key given twice, the last value counts."""
+    return dict(_parse_pairs(pairs))
+
+
+def _parse_pairs(pairs: list[str] | None) -> list[tuple[str, object]]:
+    """The keys and values of KEY=VALUE pairs; a value is TOML, or text if it is not TOML."""
     import tomllib
 
-    changes: dict[str, object] = {}
+    changes: list[tuple[str, object]] = []
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set wants KEY=VALUE, found {pair!r}")
         try:
-            changes[key] = tomllib.loads(f"value = {value}")["value"]
+            changes.append((key, tomllib.loads(f"value = {value}")["value"]))
         except tomllib.TOMLDecodeError:
-            changes[key] = value
+            changes.append((key, value))
         except (ValueError, RecursionError) as error:  # thousands of digits or of brackets
             raise ConfigError(
                 f"--set {pair:.80}…: wanted TOML or a text; found a value that is too large"

@@ -9,6 +9,7 @@ from typer import Option
 from typer.main import get_command
 
 from ifqa.cli.options import lazy_group, print_line, settings_of_flags, with_options, with_quiet
+from ifqa.errors import ConfigError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -21,6 +22,7 @@ _TEXTS = "Take passages from this corpus's BM25 index; without it, use the quest
 _SEED = (
     "Seed for initialisation, the order of examples and random choices; by default the trainer's."
 )
+_SEEDS = "Train once for each of N seeds, from --seed on, into FOLDER-SEED, or where {seed} stands."
 _HELP = "Train a model; weights and manifest go to a folder."
 
 
@@ -47,17 +49,21 @@ def _verb(name: str) -> Any:
     def arguments(values: dict[str, Any]) -> dict[str, object]:
         settings = {key: values.pop(key) for key in [*flags, "recipe", "seed"] if key in values}
         settings = {key: value for key, value in settings.items() if value not in (None, [])}
+        seeds = values.pop("seeds", None)
+        if seeds is not None and seeds < 1:
+            raise ConfigError(f"--seeds {seeds}: wanted a whole number from 1")
         values["settings"] = settings | settings_of_flags(values.pop("settings", None))
         if part := values.pop(trainer.part, ""):
             values |= {key: f"{values[key]}/{part}" for key in ("split", "dev") if values.get(key)}
             if values["folder"] == folder:
                 values["folder"] = Path(f"{folder}-{part}")
-        return {"values": values}
+        return {"runs": _seeded(values, seeds) if seeds else [values]}
 
-    def verb(values: Any) -> None:
+    def verb(runs: Any) -> None:
         from ifqa.pipeline.train import train as run
 
-        print_line(run(name, **values))
+        for values in runs:
+            print_line(run(name, **values))
 
     app = typer.Typer(add_completion=False)
     options = flags | _options(
@@ -66,6 +72,23 @@ def _verb(name: str) -> Any:
     summary = " ".join((trainer.__doc__ or "").partition("\n\n")[0].split())
     app.command(name, help=summary)(with_quiet(with_options(options, arguments)(verb)))
     return get_command(app)
+
+
+def _seeded(values: dict[str, Any], seeds: int) -> list[dict[str, Any]]:
+    """The arguments of a training for each of several seeds, each with a folder of its own."""
+    from ifqa.config.sweep import SEED
+
+    folder = str(values["folder"])
+    pattern = folder if SEED in folder else f"{folder}-{SEED}"
+    first = int(values["settings"].get("seed", 0))
+    return [
+        values
+        | {
+            "folder": Path(pattern.replace(SEED, str(seed))),
+            "settings": values["settings"] | {"seed": seed},
+        }
+        for seed in range(first, first + seeds)
+    ]
 
 
 def _options(
@@ -111,6 +134,7 @@ def _options(
         ),
         (True, "folder", Path, "Folder for the weights and their manifest.", folder, ("--to",)),
         ("seed" in settings, "seed", int | None, _SEED, None, ()),
+        ("seed" in settings, "seeds", int | None, _SEEDS, None, ()),
         (by_set, "settings", list[str] | None, change, None, ("--set",)),
     ]
     used = (row[1:] for row in rows if row[0])

@@ -99,6 +99,23 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
     return scores.get(MACRO) if part == MACRO else scores.get("groups", {}).get(part)
 
 
+def count_scored(scores: ScoresJson, measure: str) -> int:
+    """The number of questions that a score counts, or of groups for "macro"; 0 if it is absent."""
+    part = measure.rpartition(".")[0]
+    score = find_score(scores, measure)
+    if score is None:
+        return 0
+    if part == MACRO:
+        return score.get("groups", len(scores.get("groups", {})))
+    if part in scores["subsets"]:
+        questions = scores["subsets"][part]["questions"]
+    elif part:
+        questions = scores.get("groups", {})[part]["questions"]
+    else:
+        questions = scores["questions"]
+    return score.get("questions", questions)
+
+
 def verdict(scores: ScoresJson, expected: Expected) -> str:
     """OK within the tolerance; near if the 95% interval contains the expected value; else off.
 

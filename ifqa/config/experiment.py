@@ -46,6 +46,9 @@ class ExperimentFile(StrictModel):
     seed: Natural = 0
     expected: object = Field(default_factory=dict)
     limit: Natural = 0
+    sample: Natural = 0
+    stratified: bool = False
+    name: str = ""
     about: str = ""
     table: str = ""
     questions: list[Text] = Field(default_factory=list)
@@ -144,11 +147,12 @@ class Experiment:
     """A retriever and a reader on a benchmark's split, with all settings and their defaults.
 
     `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if the file names
-    none; `asks_llm` tells whether one is asked. `limit` keeps only the first questions, and
-    `questions` only those with the listed ids; 0 and () keep the whole split. `table` is the
-    experiment's heading in a report. `measures` are names of further measures. Paths are relative
-    to `root`. `plugins` are the loaded plugins, and `scheme` scores the answers; neither is
-    compared or saved.
+    none; `asks_llm` tells whether one is asked. `limit` keeps only the first questions,
+    `sample` that many drawn by the `seed` (with `stratified`, in the proportions of the benchmark's
+    subsets and groups), and `questions` only those with the listed ids; 0 and () keep the whole
+    split. `title` is the key `name` of its file, `table` its heading in a report. `measures` are
+    names of further measures. Paths are relative to `root`. `plugins` are the loaded plugins, and
+    `scheme` scores the answers; neither is compared or saved.
     """
 
     name: str
@@ -161,6 +165,9 @@ class Experiment:
     seed: int = 0
     expected: tuple[Expected, ...] = ()
     limit: int = 0
+    sample: int = 0
+    stratified: bool = False
+    title: str = ""
     about: str = ""
     table: str = ""
     questions: tuple[str, ...] = ()
@@ -172,6 +179,11 @@ class Experiment:
     @property
     def folder(self) -> Path:
         return self.root / "experiments" / self.name
+
+    @property
+    def display_name(self) -> str:
+        """Its name in tables and figures: the key `name` of its file, else the file's name."""
+        return self.title or self.name
 
     @property
     def corpus_folder(self) -> Path:
@@ -277,9 +289,17 @@ def parse_experiment(
     llm = file.llm
     if retriever is None and reader is None:
         raise ConfigError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
+    if file.limit and file.sample:
+        raise ConfigError(
+            f"{where}: limit = {file.limit} and sample = {file.sample}; wanted one of them: the "
+            "first questions, or a random sample"
+        )
+    if file.stratified and not file.sample:
+        raise ConfigError(f"{where}: stratified is for a sample; add sample = N, or --sample N")
     plugins = plugins or Plugins(root)
     scheme = load_scheme(file.benchmark, file.measures, root, file.split, plugins)
-    checked = dict(file) | {
+    checked = {key: value for key, value in dict(file).items() if key != "name"} | {
+        "title": file.name.strip(),
         "retriever": None if retriever is None else _parse_retriever(retriever, where, plugins),
         "reader": None
         if reader is None

@@ -54,7 +54,22 @@ class Changes(TypedDict, total=False):
         bool, Flag("llm.retry_failed", "Ask again where a stored failure stands.", _PAID)
     ]
     limit: Annotated[
-        int, Flag("limit", "Ask only the first N questions; scores are marked PARTIAL.", _STAGES)
+        int,
+        Flag(
+            "limit", "Ask only the first N questions, to try; no sample. Marked PARTIAL.", _STAGES
+        ),
+    ]
+    sample: Annotated[
+        int, Flag("sample", "Ask a random sample of N questions. Marked PARTIAL.", _STAGES)
+    ]
+    stratified: Annotated[
+        bool,
+        Flag(
+            "stratified", "With --sample: in the proportions of the benchmark's subsets.", _STAGES
+        ),
+    ]
+    seed: Annotated[
+        int, Flag("seed", "Seed of the sample, drawn demonstrations and bootstrap.", _STAGES, 0)
     ]
 
 
@@ -62,4 +77,6 @@ _TYPES = {
     name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()
 }
 FLAGS: dict[str, Flag] = {name: flag for name, (_, flag) in _TYPES.items()}
+#: Flags that have one value even in a sweep: caps of all its runs, and switches.
+ONE_VALUE = ("max_cost", "max_total_tokens", "retry_failed", "stratified")
 TYPES: dict[str, type] = {name: kind for name, (kind, _) in _TYPES.items()}

@@ -17,6 +17,8 @@ from ifqa.storage.files import atomic_write, write_bytes
 
 NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
 _LONGEST = 200  # bytes of a folder's name
+#: The keys of an experiment's file that a change may set, besides its plugins.
+_KEYS = ("limit", "sample", "stratified", "seed", "split", "corpus")
 
 
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
@@ -25,8 +27,10 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     ConfigError for a wrong change.
 
     Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none"
-    for no reader), "limit" (first N questions), or "section.setting" such as "retriever.k1",
-    "reader.passages" or "llm.model".
+    for no reader), "limit" (first N questions), "sample" (N random questions; it takes the place
+    of a limit, and a limit its), "stratified", "seed" (of all that the experiment draws: sample,
+    demonstrations, bootstrap), or "section.setting" such as "retriever.k1", "reader.passages" or
+    "llm.model".
 
     Settings in the language model's `runtime_only`, such as its cap, do not change the name,
     because the answers stay the same. A local model runs in this process, unless the experiment or
@@ -62,7 +66,10 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     only_llm = all(key.partition(".")[0] == "llm" for key in effective)
     expected = tuple(score for score in changed.expected if score.retired) if only_llm else ()
     heading = changed.table if changed.split == experiment.split else ""
-    return replace(changed, name=name, expected=expected, table=heading)
+    title = changed.title and ", ".join(
+        [changed.title, *(f"{key}={changes[key]}" for key in effective)]
+    )
+    return replace(changed, name=name, title=title, expected=expected, table=heading)
 
 
 def _is_effective(
@@ -87,11 +94,31 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
         _apply_change(experiment, sections, key, value)
     if "llm.model" in changes:
         _run_here(experiment, sections, changes)
+    if "sample" in changes and "limit" not in changes:
+        sections.pop("limit", None)
+    if "limit" in changes and "sample" not in changes:
+        sections.pop("sample", None)
+        sections.pop("stratified", None)
     reader = sections.get("reader")
     if reader and not reader.get("passages") and "reader.passages" not in changes:
         sections["reader"] = {key: value for key, value in reader.items() if key != "passages"}
     where = f"experiment {experiment.name}"
-    return parse_experiment(experiment.name, sections, where, experiment.root, experiment.plugins)
+    changed = parse_experiment(
+        experiment.name, sections, where, experiment.root, experiment.plugins
+    )
+    return _seed_plugins(changed, changes) if "seed" in changes else changed
+
+
+def _seed_plugins(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
+    """Give the experiment's new seed to its retriever and reader, if they draw by one and no change
+    sets theirs.
+    """
+    for part in ("retriever", "reader"):
+        plugin = getattr(experiment, part)
+        if plugin and f"{part}.seed" not in changes and plugin.plugin.draws(plugin.settings):
+            settings = plugin.settings.model_copy(update={"seed": experiment.seed})
+            experiment = replace(experiment, **{part: replace(plugin, settings=settings)})
+    return experiment
 
 
 def _apply_change(
@@ -108,12 +135,12 @@ def _apply_change(
         sections.pop("reader", None)
     elif key in ("retriever", "reader"):
         _set_plugin(sections, part, value)
-    elif key == "limit" and value == 0:
-        raise ConfigError("--limit must be a whole number from 1, found 0")
-    elif key in ("limit", "seed", "split", "corpus"):
+    elif key in ("limit", "sample") and value == 0:
+        raise ConfigError(f"--{key} must be a whole number from 1, found 0")
+    elif key in _KEYS:
         sections[key] = value
     else:
-        known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
+        known = [*_KEYS, *"k retriever reader llm retriever.… reader.… llm.…".split()]
         raise unknown_name("setting", key, known)
 
 
@@ -196,6 +223,7 @@ def write_resolved(experiment: Experiment) -> None:
 def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as sections, which `parse_experiment` reads back unchanged."""
     sections: dict[str, Any] = {
+        "name": experiment.title,
         "about": experiment.about,
         "table": experiment.table,
         "benchmark": experiment.benchmark,
@@ -203,6 +231,8 @@ def as_sections(experiment: Experiment) -> dict[str, Any]:
         "corpus": experiment.corpus,
         "seed": experiment.seed,
         "limit": experiment.limit,
+        "sample": experiment.sample,
+        "stratified": experiment.stratified,
         "retriever": experiment.retriever and experiment.retriever.section(),
         "reader": experiment.reader and experiment.reader.section(),
         "llm": experiment.llm and experiment.llm.section(),

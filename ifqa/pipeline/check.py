@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import psutil
 from rich.filesize import decimal
@@ -36,11 +36,12 @@ from ifqa.pipeline.served import refuse_other_server
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import will_ask
 from ifqa.pipeline.system import System
-from ifqa.plugins import Plugins
+from ifqa.plugins import ConfiguredPlugin, Plugins
 from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Request
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
+from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.resources import describe_environment, find_resource
 from ifqa.workers.hardware import cores
 from ifqa.workers.pool import Engine, Workers, ask_nodes
@@ -80,13 +81,32 @@ class Work:
                 f"{self.completion_tokens:,} of answers"
             )
             facts += [pluralize(self.calls, "call"), tokens, money]
+        facts = [*filter(None, facts)]
         listed = ", ".join(filter(None, [*facts, self.note]))
         if self.made:
             return f"  done   {self.what}" + (f": {listed}" if listed else "")
-        return f"  to do  {self.what}" + (f": about {listed}" if listed else "")
+        about = "about " if facts else ""
+        return f"  to do  {self.what}" + (f": {about}{listed}" if listed else "")
 
 
 Finding = str | Work | Requirement
+_SHARED = "once, with a run above"
+
+
+def total_work(work: Sequence[Work], runs: int) -> Work | None:
+    """The calls, tokens and cost of several runs together; None if they ask no language model."""
+    asked = [part for part in work if part.calls is not None]
+    if not asked:
+        return None
+    costs = [part.cost for part in asked]
+    return Work(
+        f"all {runs} runs together",
+        calls=sum(part.calls or 0 for part in asked),
+        prompt_tokens=sum(part.prompt_tokens or 0 for part in asked),
+        completion_tokens=sum(part.completion_tokens or 0 for part in asked),
+        cost=None if None in costs else sum(cost or 0.0 for cost in costs),
+        note="" if any(part.calls for part in asked) else "all completions are in the cache",
+    )
 
 
 def findings_json(name: str, findings: Sequence[Finding], problem: str) -> dict[str, object]:
@@ -106,13 +126,15 @@ def check(
     changes: Mapping[str, object] = MappingProxyType({}),
     root: Path = Path(),
     engine: str | None = None,
+    shared: set[str] | None = None,
 ) -> Iterator[Finding]:
     """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
     `changes` change an experiment's settings, as in `override`. With `engine` "ray", the
     requirements are those of each node of the cluster, and differences of its versions from this
-    machine's. IfqaError if the name is unknown; or, after all other checks, if something is
-    missing, wrong or too large for this machine.
+    machine's. `shared` has the fingerprints of the stages of earlier checks, whose work this one
+    shares, and gets those of this one. IfqaError if the name is unknown; or, after all other
+    checks, if something is missing, wrong or too large for this machine.
     """
     parts: list[Callable[[], Iterable[Finding]]]
     if _is_corpus(name, root):
@@ -136,8 +158,9 @@ def check(
             parts.append(partial(_work_after_conversion, run, conversion))
         else:
             parts += [
-                partial(part, run, system)
-                for part in (_check_retrieval, _check_reading, _check_scoring)
+                partial(_check_retrieval, run, system, set() if shared is None else shared),
+                partial(_check_reading, run, system, set() if shared is None else shared),
+                partial(_check_scoring, run, system),
             ]
         here = partial(requirements, run)
     Workers(engine=cast("Engine", engine or "local"))  # raises for an unknown engine
@@ -233,31 +256,47 @@ def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
     yield Work(f"score {pluralize(len(run.questions), 'question')}")
 
 
-def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:
+def _check_retrieval(run: Run, system: System, shared: set[str]) -> Iterator[Finding]:
     retriever = run.experiment.retriever
     if retriever is None:
         return
     refuse_other_server(run, RETRIEVE)
     done = run.is_current(RETRIEVE)
-    yield Work(f"retrieve with {retriever.name}", done)
-    if done:
+    is_shared = _is_shared(run, [retriever], shared)
+    note = _SHARED if is_shared and not done else ""
+    yield Work(f"retrieve with {retriever.name}", done, note=note)
+    if done or is_shared:
         return
-    run.fingerprint(retriever)  # raises if one of its files is missing
     if retriever.taking("llm"):
         yield estimate_requests(run, system, _requests_to_retrieve(run, system), "retriever")
 
 
-def _check_reading(run: Run, system: System) -> Iterator[Finding]:
+def _is_shared(run: Run, plugins: Sequence[ConfiguredPlugin[Any]], shared: set[str]) -> bool:
+    """Whether an earlier check counted the stage that these plugins make; else notes it.
+
+    IfqaError if one of their files is missing.
+    """
+    inputs: dict[str, object] = {plugin.kind: run.fingerprint(plugin) for plugin in plugins}
+    inputs |= {"questions": run.questions_identity, "corpus": run.experiment.corpus}
+    stage = compute_fingerprint(inputs)
+    if stage in shared:
+        return True
+    shared.add(stage)
+    return False
+
+
+def _check_reading(run: Run, system: System, shared: set[str]) -> Iterator[Finding]:
     refuse_other_families(run)
     configured = run.experiment.reader
     if configured is None:
         return
     refuse_other_server(run, READ)
     what = f"read with {configured.name}"
-    if run.is_current(READ):
-        yield Work(what, True)
+    done = run.is_current(READ)
+    is_shared = _is_shared(run, run.experiment.asked, shared)
+    yield Work(what, done, note=_SHARED if is_shared and not done else "")
+    if done or is_shared:
         return
-    yield Work(what)
     reader = system.reader
     if configured.takes("llm"):
         yield estimate_requests(

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from ifqa.benchmarks.sampling import draw_sample, draw_stratified_sample
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import (
     ConfiguredModel,
@@ -99,7 +100,31 @@ class Run(Resolved):
             if chosen_ids
             else self.split
         )
+        if experiment.sample and experiment.stratified:
+            strata = list(map(self._stratum, chosen))
+            return draw_stratified_sample(chosen, experiment.sample, experiment.seed, strata)
+        if experiment.sample:
+            return draw_sample(chosen, experiment.sample, experiment.seed)
         return chosen[: experiment.limit or None]
+
+    def _stratum(self, question: Question) -> tuple[str, ...]:
+        """The declared subsets that a question is in, and its group."""
+        subsets = self.experiment.scheme.subsets
+        return (*(subset.name for subset in subsets if subset.holds(question)), question.group)
+
+    @property
+    def selection(self) -> str:
+        """How the questions were chosen from the split; empty for all of them."""
+        if len(self.questions) == len(self.split):
+            return ""
+        experiment = self.experiment
+        chosen = ["chosen by id"] if experiment.questions else []
+        if experiment.limit:
+            chosen.append("the first, no sample")
+        if experiment.sample:
+            kind = "stratified sample" if experiment.stratified else "random sample"
+            chosen.append(f"{kind}, seed {experiment.seed}")
+        return ", ".join(chosen)
 
     @cached_property
     def questions_identity(self) -> str:

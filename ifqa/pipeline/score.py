@@ -74,7 +74,8 @@ class Score(Stage[Run]):
         depth = experiment.retriever.k if experiment.retriever else 0
         aggregator = aggregate_rows(rows, run.questions, experiment.scheme, depth, predictions)
         scores = aggregator.scores(experiment.seed) | _failures(run)
-        write_json(draft.folder / "scores.json", scores | {"of": len(run.split)})
+        selection = {"selection": run.selection} if run.selection else {}
+        write_json(draft.folder / "scores.json", scores | {"of": len(run.split)} | selection)
         return []
 
 

@@ -13,14 +13,14 @@ the questions' split, "" for none. IfQA's split families share questions, so dem
 family may not be used for the other.
 """
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import ConfigError, FormatError
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, Question, draw_key, gold_id
 from ifqa.settings import StrictModel, Text, check_record, parse_section
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import require_resource
@@ -84,9 +84,8 @@ def draw_demos(
     """Sample demonstrations from training questions, each with its first answer and gold passages,
     without reasoning.
 
-    Hashes of seed and id decide, so the order of the questions and Python's version do not matter,
-    and a smaller sample is the start of a larger one. `avoid` has texts of questions to exclude:
-    some evaluation questions are also training questions.
+    `draw_key` decides, so a smaller sample is the start of a larger one. `avoid` has texts of
+    questions to exclude: some evaluation questions are also training questions.
     """
     excluded = set(map(_normalize, avoid))
     answered = [
@@ -97,9 +96,7 @@ def draw_demos(
         raise ConfigError(
             f"wanted {count} demonstrations, found {len(candidates)} questions; ask for fewer"
         )
-    sample = sorted(
-        candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest()
-    )[:count]
+    sample = sorted(candidates, key=partial(draw_key, seed))[:count]
     return Demos(family, tuple(map(_demo_from_question, sample)))
 
 

@@ -169,6 +169,10 @@ class Cascade(Reader):
         return self._llm.usage()
 
     @classmethod
+    def draws(cls, settings: Settings) -> bool:
+        return settings.draws_demos
+
+    @classmethod
     def requirements(cls, settings: Settings, root: Path) -> Iterable[Requirement]:
         return Extractive.requirements(Extractive.Settings(weights=settings.weights), root)
 

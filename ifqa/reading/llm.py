@@ -54,6 +54,11 @@ class DemoSettings(PluginSettings):
     seed: int = 0
     """The seed for choosing demonstrations."""
 
+    @property
+    def draws_demos(self) -> bool:
+        """Whether demonstrations are drawn from a split's questions."""
+        return "/" in self.demos
+
 
 class Llm(Reader):
     """Asks a language model each question, with the best passages that fit its window, and parses
@@ -115,7 +120,7 @@ class Llm(Reader):
                 "reader 'llm': shots needs demos: a file, or benchmark/split, such as "
                 "ifqa/full-train"
             )
-        if "/" in demos and not shots:
+        if settings.draws_demos and not shots:
             raise ConfigError(
                 f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots"
             )
@@ -300,6 +305,10 @@ class Llm(Reader):
 
     def usage(self) -> StageUsage:
         return self._meter.usage()
+
+    @classmethod
+    def draws(cls, settings: Settings) -> bool:
+        return settings.draws_demos
 
     @classmethod
     def training_family(cls, settings: DemoSettings, root: Path) -> str:

@@ -3,7 +3,7 @@ and p-value.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ifqa.config.experiment import Experiment
+from ifqa.config.experiment import Experiment, base_experiments
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
-from ifqa.formatting import one_decimal
+from ifqa.formatting import one_decimal, pluralize
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
@@ -21,9 +21,16 @@ from ifqa.records import Prediction, Question
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
+from ifqa.scoring.intervals import mend_intervals
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
-from ifqa.scoring.stored_scores import QuestionRow, read_rows, read_scores, row_score
+from ifqa.scoring.stored_scores import (
+    QuestionRow,
+    partial_notice,
+    read_rows,
+    read_scores,
+    row_score,
+)
 from ifqa.storage.artifacts import Artifact, warn_of_failures
 
 if TYPE_CHECKING:
@@ -81,6 +88,7 @@ class Comparison:
         sizes: the number of questions in each experiment.
         marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`);
             empty for nothing.
+        notices: what part of its split each experiment asked; empty for all of it.
     """
 
     first: str
@@ -92,6 +100,7 @@ class Comparison:
     largest: list[tuple[Question, QuestionRow, QuestionRow]]
     sizes: tuple[int, int]
     marks: tuple[str, str] = ("", "")
+    notices: tuple[str, str] = ("", "")
 
     def __getitem__(self, measure: str) -> Difference:
         known = {difference.measure: difference for difference in self.differences}
@@ -111,6 +120,7 @@ class Comparison:
             "measures": [difference.to_dict() for difference in self.differences],
             "largest": {"measure": self.measure, "questions": largest},
             "seen": dict(zip("ab", self.marks, strict=True)),
+            "partial": dict(zip("ab", self.notices, strict=True)),
         }
 
     def to_frame(self) -> "pd.DataFrame":
@@ -124,7 +134,13 @@ class Comparison:
             (self.scheme.display_name(difference.measure), *difference.cells())
             for difference in self.differences
         ]
-        return Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows))
+        lines = [
+            f"{letter}: {name}  {notice}".rstrip()
+            for letter, name, notice in zip(
+                "AB", (self.first, self.second), self.notices, strict=True
+            )
+        ]
+        return Table("\n".join(lines), "", columns, tuple(rows))
 
     def show(self, console: Console) -> None:
         """Print the table and the questions."""
@@ -136,7 +152,7 @@ class Comparison:
             else f" that both have (A has {of_a:,}, B has {of_b:,})"
         )
         note = (
-            f"{self.questions:,} questions{shared}; p from a paired "
+            f"{pluralize(self.questions, 'question')}{shared}; p from a paired "
             "randomisation test, intervals by bootstrap."
         )
         console.print(note, soft_wrap=True)
@@ -162,10 +178,9 @@ class Comparison:
         return render_text(self.show)
 
     def _repr_html_(self) -> str:
-        return (
-            f"<p>A: {escape(self.first)}<br>B: "
-            f"{escape(self.second)}</p>{self.table()._repr_html_()}"
-        )
+        table = self.table()
+        title = "<br>".join(map(escape, table.title.splitlines()))
+        return f"<p>{title}</p>{table._repr_html_()}"
 
 
 @dataclass(frozen=True)
@@ -179,6 +194,8 @@ class Comparisons:
     first: str  # its name
     scheme: ScoringScheme
     differences: dict[str, dict[str, Difference]]
+    # Experiment -> what part of its split it asked; empty for all of it
+    notices: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """The differences as plain data."""
@@ -192,6 +209,7 @@ class Comparisons:
             "a": self.first,
             "p": "corrected by Holm's method within each measure",
             "differences": rows,
+            "partial": self.notices,
         }
 
     def show(self, console: Console) -> None:
@@ -212,7 +230,10 @@ class Comparisons:
                 ("", letters[name], *difference.cells()[1:])
                 for name, difference in differences.items()
             ]
-        title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
+        title = "\n".join(
+            f"{letter}: {name}  {self.notices.get(name, '')}".rstrip()
+            for name, letter in letters.items()
+        )
         note = (
             "p from a paired randomisation test, corrected by Holm's method over the "
             "experiments of a measure; intervals by bootstrap, not corrected."
@@ -233,7 +254,7 @@ def compare_pair(
     """
     a = ScoredExperiment(first)
     b = ScoredExperiment(second)
-    questions = _comparable_questions(a, b, common)
+    questions = comparable_questions(a, b, common)
     differences = measure_differences(a, b, questions)
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
@@ -250,6 +271,7 @@ def compare_pair(
         largest,
         sizes,
         marks,
+        (a.notice, b.notice),
     )
 
 
@@ -268,8 +290,10 @@ def compare_to_first(
         raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
     a = ScoredExperiment(first)
+    notices = {a.name: a.notice}
     for b in map(ScoredExperiment, others):
-        for difference in measure_differences(a, b, _comparable_questions(a, b, common)):
+        notices[b.name] = b.notice
+        for difference in measure_differences(a, b, comparable_questions(a, b, common)):
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
@@ -278,7 +302,7 @@ def compare_to_first(
         ps = holm_correction([difference.p for difference in differences[key].values()])
         pairs = zip(differences[key].items(), ps, strict=True)
         corrected[key] = {name: replace(difference, p=p) for (name, difference), p in pairs}
-    return Comparisons(first.name, first.scheme, corrected)
+    return Comparisons(first.name, first.scheme, corrected, notices)
 
 
 class ScoredExperiment:
@@ -290,11 +314,16 @@ class ScoredExperiment:
     def __init__(self, experiment: Experiment) -> None:
         self.run = Run(experiment)
         self.experiment = experiment
+        bases = base_experiments(experiment.name, experiment.root)
         command = f"ifqa run {experiment.name}"
+        if bases and not experiment.folder.is_dir():  # no command finds the variant by its name yet
+            command = f"ifqa run {bases[-1]}, with the same flags"
         scores = self.run.artifact(SCORE.name)
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs(SCORE))["inputs"]
-        warn_of_failures(scores.folder, read_scores(scores.folder))
+        self.scores = mend_intervals(read_scores(scores.folder), experiment.scheme)
+        warn_of_failures(scores.folder, self.scores)
+        self.notice = partial_notice(self.scores)
         self.name = experiment.name
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
@@ -354,17 +383,21 @@ def _sample(
     ).sample()
 
 
-def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool) -> list[Question]:
+def comparable_questions(
+    a: ScoredExperiment, b: ScoredExperiment, common: bool | None = None
+) -> list[Question]:
     """The questions that both have, in the first's order.
 
-    Questions that share only an id do not count.
+    Questions that share only an id do not count. Unless `common`, ConfigError if the two have
+    different questions; None: where there is no --common.
     """
     by_id = {question.id: question for question in b.run.questions}
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
     same = len(questions)
     sizes = (len(a.rows), len(b.rows))
     if not same or not (common or {same} == {*sizes}):
-        hint = ", or compare only the shared ones: --common" if same else ""
+        offers_common = same and common is not None
+        hint = ", or compare only the shared ones: --common" if offers_common else ""
         raise ConfigError(
             f"{a.experiment.name} has {sizes[0]:,} questions and {b.experiment.name} has "
             f"{sizes[1]:,}; they share {same:,}. "
@@ -374,14 +407,22 @@ def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool
 
 
 def measure_differences(
-    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question]
+    a: ScoredExperiment | StoredScores,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    only: Sequence[str] = (),
 ) -> list[Difference]:
-    """The difference in every shared measure, in display order."""
+    """The difference in every shared measure, or in `only` those, in display order.
+
+    ConfigError if they share no measure.
+    """
     first = b.experiment if isinstance(a, StoredScores) else a.experiment
     scheme = first.scheme
     reads = a.reads and b.reads
     first_sample, second_sample = (_sample(scored, questions, scheme, reads) for scored in (a, b))
     keys = scheme.keys(b.experiment.scheme.keys(first_sample.keys()))
+    if only:
+        keys = [key for key in keys if key in only]
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
         score, other, delta, low, high = paired.percents()
@@ -390,7 +431,7 @@ def measure_differences(
                 key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)
             )
         )
-    if not differences:
+    if not differences and not only:
         names = f"{a.name} and {b.name}"
         raise ConfigError(
             f"{names} have no measure in common; compare two with readers, or two without"

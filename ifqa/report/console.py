@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 from rich.console import Console
 
@@ -9,18 +10,25 @@ from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
 from ifqa.formatting import one_decimal
+from ifqa.outside_plugins import Kind
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of, predictions_of
 from ifqa.pipeline.stages import stages_of
-from ifqa.plugins import known_names, open_benchmark, plugin_names
+from ifqa.plugins import (
+    known_names,
+    load_measure,
+    load_plugin,
+    open_benchmark,
+    plugin_names,
+)
 from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.results_log import outside_plugins
-from ifqa.report.scores import Scores, score_cell
+from ifqa.report.scores import Scores, read_content, score_cell
 from ifqa.report.table import sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
 from ifqa.scoring.stored_scores import (
@@ -28,11 +36,10 @@ from ifqa.scoring.stored_scores import (
     ScoresJson,
     partial_notice,
     read_rows,
-    read_scores,
     row_score,
 )
 from ifqa.storage.artifacts import MANIFEST, StageRecord
-from ifqa.storage.files import read_toml
+from ifqa.storage.files import read_jsonl, read_toml
 from ifqa.storage.resources import list_resources
 
 RIGHT = "right"
@@ -41,6 +48,14 @@ PARTLY = "partly right"
 ABSTAINED = "abstained"
 NONE = "no answer"
 _COMPUTED = "computed"  # whether right or wrong
+#: Kind of names -> the folder and the ending of their files, which have descriptions.
+_FILES = {
+    "experiments": ("experiments", ".toml"),
+    "corpora": ("indexes", ".toml"),
+    "prompts": ("prompts", ".toml"),
+    "demonstrations": ("prompts/demos", ".jsonl"),
+}
+_PLUGINS = ("benchmark", "retriever", "reader", "llm", "measure")
 # `ifqa run --show N` shows questions of each kind in turn
 KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)
 
@@ -48,7 +63,7 @@ KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)
 def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
     experiment = run.experiment
-    scores = read_scores(folder)
+    scores = read_content(experiment, folder)
     scheme = run.experiment.scheme
     console = Console(highlight=False)
     title = (
@@ -244,6 +259,34 @@ def list_json() -> dict[str, object]:
     }
 
 
+def describe_names(kind: str, names: Iterable[str]) -> dict[str, str]:
+    """Name -> description of each name of a kind that `list_json` lists.
+
+    A plugin from outside is not imported for a list, as that runs its code.
+    """
+    files: Mapping[str, Path] = {}
+    if kind in _FILES:
+        files = list_resources(*_FILES[kind])
+    plugin = kind.removesuffix("s")
+    ours = plugin_names(plugin) if plugin in _PLUGINS else {}
+    abouts = {}
+    for name in names:
+        if name in files:
+            abouts[name] = _about(files[name])
+        elif name in ours and plugin == "measure":
+            abouts[name] = load_measure(name).about
+        elif name in ours:
+            abouts[name] = _summary(load_plugin(cast("Kind", plugin), name))
+        else:
+            abouts[name] = known_names(plugin).get(name, "") if plugin in _PLUGINS else ""
+    return abouts
+
+
+def _summary(plugin: type[object]) -> str:
+    """The first paragraph of a class's docstring."""
+    return " ".join((plugin.__doc__ or "").partition("\n\n")[0].split())
+
+
 def _splits(benchmark: str) -> list[str]:
     """The known splits of a benchmark; none of one from outside, which a list does not import."""
     is_ours = benchmark in plugin_names("benchmark")
@@ -271,6 +314,8 @@ def _listing(name: str, path: Path) -> dict[str, object]:
 def _about(path: Path) -> str:
     """The description in a file, or why the file cannot be read."""
     try:
+        if path.suffix == ".jsonl":  # demonstrations: the first line describes them
+            return str(next((line for _, line in read_jsonl(path)), {}).get("about", ""))
         return str(read_toml(path).get("about", ""))
     except IfqaError as error:
         return f"cannot be read: {error}"

@@ -10,13 +10,17 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
+from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
+from ifqa.pipeline.check import requirements
 from ifqa.pipeline.probe import read_losses
+from ifqa.pipeline.run import Run
 from ifqa.report import result_tables
 from ifqa.report.question_browser import browser_data
 from ifqa.report.results_log import Entry, gather_entries, read_records
@@ -89,6 +93,7 @@ def render_report(
 
     `chosen` are the experiments with figures and questions, empty for all.
     """
+    entries = [_without_present_needs(entry) for entry in entries]
     shown = [entry for entry in entries if not chosen or entry.experiment.name in chosen]
     sections = []
     for title, group in result_tables.group_by_title(entries):
@@ -105,9 +110,19 @@ def render_report(
     sections += [Section(table, compact=True) for table in tables]
     questions = browser_data([run.experiment for run in runs])
     summary = result_tables.summary_table(entries)
-    return render_page(
-        sections, questions, _about(entries), summary, result_tables.legend(entries), served
-    )
+    legend = result_tables.legend(entries, [section.table for section in sections])
+    return render_page(sections, questions, _about(entries), summary, legend, served)
+
+
+def _without_present_needs(entry: Entry) -> Entry:
+    """The entry of an experiment that was not run without what it needs, if all that is here."""
+    if not entry.needs:
+        return entry
+    try:
+        is_ready = all(need.present for need in requirements(Run(entry.experiment)))
+    except IfqaError:  # a file of it is missing
+        is_ready = False
+    return replace(entry, needs=()) if is_ready else entry
 
 
 def _about(entries: Sequence[Entry]) -> str:
@@ -183,7 +198,7 @@ def render_page(
         f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents.items()
     )
     top += [
-        _legend(legend or {}),
+        _legend(legend or {}, [section.table for section in sections]),
         f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>',
     ]
     inner = "\n".join([*top, *parts])
@@ -231,10 +246,11 @@ def _anchors(titles: Sequence[str]) -> list[str]:
     return names
 
 
-def _legend(legend: Mapping[str, str]) -> str:
+def _legend(legend: Mapping[str, str], tables: Sequence[Table]) -> str:
     terms = [
         f'<dt class="verdict {kind}">{name}</dt><dd>{text}</dd>'
         for name, (kind, text) in _VERDICTS.items()
+        if result_tables.shows_verdict(tables, name)
     ]
     terms += [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in legend.items()]
     explained = "\n".join(terms)
@@ -307,8 +323,16 @@ def _recall_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
                     for k, key in zip(measure.depths, measure.keys, strict=True)
                     if key in scores
                 ]
-                points = tuple((k, mean["value"], mean["low"], mean["high"]) for k, mean in means)
-                curves += [Curve(entry.experiment.name, points)] if points else []
+                points = tuple(
+                    (
+                        k,
+                        mean["value"],
+                        mean.get("low", mean["value"]),
+                        mean.get("high", mean["value"]),
+                    )
+                    for k, mean in means
+                )
+                curves += [Curve(entry.experiment.display_name, points)] if points else []
             if curves and measure.tables:
                 title = measure.title or measure.name
                 yield curves_svg(
@@ -326,12 +350,12 @@ def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
                 (risk["coverage"], risk["value"], risk["low"], risk["high"])
                 for risk in curves["risks"]
             )
-            risks.append(Curve(entry.experiment.name, points))
+            risks.append(Curve(entry.experiment.display_name, points))
             points = tuple(
                 (bin_["confidence"], bin_["value"], bin_["low"], bin_["high"])
                 for bin_ in curves["bins"]
             )
-            bins.append(Curve(entry.experiment.name, points))
+            bins.append(Curve(entry.experiment.display_name, points))
     if risks:
         yield curves_svg(f"Risk at coverage, {split}", risks, RISK)
         yield curves_svg(f"EM at confidence, {split}", bins, RELIABILITY)

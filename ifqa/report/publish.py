@@ -34,18 +34,18 @@ def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Pa
 
     `into` is a file whose text between the marks `BEGIN` and `END` becomes the table of measured
     scores. The page shows the questions of the experiments `shown`, or of all finished ones if that
-    is empty; variants made by `--limit` are reported only if they are in `shown`. `check`: write
-    nothing, and raise an error if a file differs.
+    is empty; variants made by `--limit` or `--sample` are reported only if they are in `shown`.
+    `check`: write nothing, and raise an error if a file differs.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
         records = read_records()
         experiments = ((entry, entry.experiment) for entry in gather_entries(records))
-        # a limit in an experiment's file makes no variant
+        # a limit or a sample in an experiment's file makes no variant
         entries = [
             entry
             for entry, each in experiments
-            if not (each.limit and each.variant) or each.name in chosen
+            if not ((each.limit or each.sample) and each.variant) or each.name in chosen
         ]
         finished = {entry.experiment.name for entry in entries if entry.run}
         if missing := [name for name in chosen if name not in finished]:

@@ -1,5 +1,6 @@
 """The scores of experiments as tables, RESULTS.md and the README's table."""
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,6 +18,8 @@ from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
 from ifqa.scoring.stored_scores import ScoreInterval
 
 Cell = Callable[[Entry], str]
+
+_EXPECTED = "published or expected"  # a column
 
 _MAX_EXPECTED = 12  # expected values in a cell; beyond that, those of groups are in the group table
 _WIDTH = 127  # characters per line of RESULTS.md's head
@@ -45,18 +48,29 @@ this file is stale.
 
 Scores are in percent, over all questions of an experiment; a failed question counts as wrong. \
 Brackets hold 95% bootstrap
-intervals; if every question scores the same, the interval has zero width.
-{legend}
-
-The verdict compares a score with a value published or measured before: **OK**, within the \
-tolerance; **near**, the expected value
-lies in the interval; **off**, neither; **model retired**, no verdict, as the published value's \
-model is no longer available;
-**another test set**, no verdict, as the published value is over other questions.
-**PARTIAL**: only some questions of the split were asked. **Not run**: what a run needs is \
-listed. **Stale**: the scores are
-older than their settings, corpus or code.
+intervals, or Wilson's if all questions or none score. There is none over fewer than ten \
+questions, or than ten units that
+are resampled as a whole (such as paragraphs), and none if the bootstrap has no spread otherwise.
 """
+_JUDGED = "The verdict compares a score with a value published or measured before:"
+#: Verdict -> its explanation.
+_VERDICTS = {
+    OK: "**OK**, within the tolerance",
+    NEAR: "**near**, the expected value lies in the interval",
+    OFF: "**off**, neither in the tolerance nor in the interval",
+    RETIRED: (
+        "**model retired**, no verdict, as the published value's model is no longer available"
+    ),
+    OTHER_SET: ("**another test set**, no verdict, as the published value is over other questions"),
+}
+#: What stands in the column of verdicts besides -> its explanation.
+_STATES = {
+    "PARTIAL": "**PARTIAL**: only some questions of the split were asked.",
+    NOT_RUN: (
+        "**Not run**: what a run needs besides this package is listed, whether it is here or not."
+    ),
+    STALE: "**Stale**: the scores are older than their settings, corpus or code.",
+}
 
 
 def result_tables(entries: Sequence[Entry]) -> list[Table]:
@@ -89,10 +103,32 @@ def score_tables(title: str, entries: Sequence[Entry]) -> list[Table]:
 
 def results_markdown(tables: Iterable[Table], entries: Sequence[Entry]) -> str:
     """The text of RESULTS.md: an explanation of the columns, then the tables."""
-    texts = (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in legend(entries).items())
-    explained = textwrap.fill(" ".join(texts), _WIDTH, break_on_hyphens=False)
-    head = _HEAD.replace("{legend}\n", f"{explained}\n" if explained else "")
+    tables = list(tables)
+    used = legend(entries, tables)
+    texts = [f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in used.items()]
+    verdicts = [text for word, text in _VERDICTS.items() if shows_verdict(tables, word)]
+    judged = [f"{_JUDGED} {'; '.join(verdicts)}."] if verdicts else []
+    states = [text for word, text in _STATES.items() if shows_verdict(tables, word)]
+    paragraphs = [" ".join(texts), *judged, " ".join(states)]
+    explained = [
+        textwrap.fill(paragraph, _WIDTH, break_on_hyphens=False)
+        for paragraph in paragraphs
+        if paragraph
+    ]
+    head = _HEAD + "".join(f"\n{paragraph}\n" for paragraph in explained)
     return "\n".join([head, *(table.section() for table in tables)])
+
+
+def shows_verdict(tables: Iterable[Table], word: str) -> bool:
+    """Whether a verdict, such as OK or PARTIAL, stands in a table."""
+    cells = [
+        row[table.columns.index(column)]
+        for table in tables
+        for column in ("verdict", _EXPECTED)
+        if column in table.columns
+        for row in table.rows
+    ]
+    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", cell) for cell in cells)
 
 
 def select_for_readme(entries: Iterable[Entry]) -> list[Entry]:
@@ -109,7 +145,9 @@ def readme_table(entries: Iterable[Entry]) -> str:
     chosen = select_for_readme(entries)
     columns: dict[str, Cell] = {
         "experiment": lambda entry: (
-            entry.experiment.about.removesuffix(".") or entry.experiment.name
+            entry.experiment.title
+            or entry.experiment.about.removesuffix(".")
+            or entry.experiment.name
         ),
         "passages": _passages_cell,
     }
@@ -122,14 +160,10 @@ def readme_table(entries: Iterable[Entry]) -> str:
 
 def _score_table(title: str, entries: Sequence[Entry]) -> Table:
     columns: dict[str, Cell] = {
-        "experiment": lambda entry: entry.experiment.name,
+        "experiment": lambda entry: entry.experiment.display_name,
         "verdict": verdict_cell,
     }
-    columns |= (
-        _answer_columns(entries)
-        | _ranking_columns(entries)
-        | {"published or expected": _expected_cell}
-    )
+    columns |= _answer_columns(entries) | _ranking_columns(entries) | {_EXPECTED: _expected_cell}
     columns |= _subset_columns(entries) | {"passages": _passages_cell}
     cells = {column: [cell(entry) for entry in entries] for column, cell in columns.items()}
     # No blank columns
@@ -150,7 +184,7 @@ def _group_tables(title: str, entries: Sequence[Entry]) -> Iterator[Table]:
     rows = []
     for entry in entries:
         scheme = entry.experiment.scheme
-        name = entry.experiment.name
+        name = entry.experiment.display_name
         for key in scheme.table_keys([measure.name for measure in scheme.measures]):
             rows.append(
                 (
@@ -200,7 +234,7 @@ def _source_note(entries: Sequence[Entry]) -> str:
     for entry in entries:
         for expected in entry.experiment.expected:
             if expected.source:
-                names.setdefault(expected.source, {})[entry.experiment.name] = None
+                names.setdefault(expected.source, {})[entry.experiment.display_name] = None
     if not names:
         return ""
     sources = (
@@ -315,8 +349,8 @@ def _subset_columns(entries: Sequence[Entry]) -> dict[str, Cell]:
     return columns
 
 
-def legend(entries: Sequence[Entry]) -> dict[str, str]:
-    """Measure or subset -> its explanation, for columns that have one."""
+def legend(entries: Sequence[Entry], tables: Sequence[Table]) -> dict[str, str]:
+    """Measure or subset -> its explanation, for those that have one and that the tables show."""
     schemes = _distinct_schemes(entries)
     texts = dict[str, str]()
     for scheme in schemes:
@@ -338,7 +372,20 @@ def legend(entries: Sequence[Entry]) -> dict[str, str]:
         texts["macro"] = "the unweighted mean over the groups of a benchmark"
     if any("↓" in column for column in _answer_columns(entries)):
         texts["↓"] = "low is best"
-    return {name: about for name, about in texts.items() if about}
+    shown = " | ".join(_terms(tables))
+    return {
+        name: about
+        for name, about in texts.items()
+        if about and re.search(rf"(?<!\w){re.escape(name.removesuffix(' @K'))}(?!\w)", shown)
+    }
+
+
+def _terms(tables: Iterable[Table]) -> Iterator[str]:
+    """What tables name: their columns, and the measures that rows are about."""
+    for table in tables:
+        yield from table.columns
+        if "measure" in table.columns:
+            yield from (row[table.columns.index("measure")] for row in table.rows)
 
 
 def _title(measure: RankingMeasure) -> str:
@@ -391,8 +438,9 @@ def _provenance_row(entry: Entry) -> tuple[str, ...]:
     notes += ["trained on these questions"] if "trained_on_them" in facts else []
     hardware = f"{facts['hardware']}, Python {facts['python']}"
     about = experiment.about + changed
+    name = experiment.name
     return (
-        experiment.name,
+        f"{experiment.title} ({name})" if experiment.title else name,
         about,
         facts["at"][:10],
         hardware,
@@ -448,7 +496,7 @@ def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
     assert headline
     key, mean = headline
     score = f"{entry.experiment.scheme.display_name(key)} {_format_score(mean)}"
-    return split, entry.experiment.name, score, verdict_cell(entry)
+    return split, entry.experiment.display_name, score, verdict_cell(entry)
 
 
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:
@@ -474,7 +522,7 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
                 experiment.reader.name,
             )
             score = f"{_format_score(headline[1])} {_partial_notice(entry)}".rstrip()
-            rows.setdefault(key, (*key, headline[0], score, experiment.name))
+            rows.setdefault(key, (*key, headline[0], score, experiment.display_name))
     columns = ("questions", "passages", "reader", "measure", "score", "experiment")
     return (
         [Table(READERS, _READERS_NOTE, columns, tuple(rows[key] for key in sorted(rows)))]

@@ -8,7 +8,7 @@ here and its file, corpus, questions and plugins are unchanged. Unused records s
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +33,7 @@ from ifqa.plugins import ConfiguredPlugin, code_fingerprint, plugin_names, sourc
 from ifqa.records import fingerprint_questions
 from ifqa.report.exposure import collect_models, exposure_mark
 from ifqa.retrieval import queries
+from ifqa.scoring.intervals import mend_intervals
 from ifqa.scoring.per_question import VERSION
 from ifqa.scoring.stored_scores import ScoresJson, parse_scores, read_scores
 from ifqa.settings import Natural, NotNegative, check_shape
@@ -106,6 +107,8 @@ class Entry:
     inputs: str = ""  # the fingerprint of the scores' inputs
     stale: str = ""  # why its run is out of date
     needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
+    # The scores of a local run as they are in its folder; `scores` have the reported intervals
+    stored: ScoresJson | None = field(default=None, compare=False, repr=False)
     # The local run, if the scores are from it
     run: Run | None = field(default=None, compare=False, repr=False)
 
@@ -119,17 +122,33 @@ class Entry:
         )
 
 
+def local_entries(root: Path = Path()) -> Iterator[tuple[str, Entry]]:
+    """The scored experiments below the root: when each was scored, as ISO time, and its entry.
+
+    Skips and logs any with a bad file or plugin.
+    """
+    for name in _scored_names(root):
+        try:
+            run = Run(load_experiment(name, root))
+            if entry := _local_entry(run):
+                yield _record_of(run.artifact(SCORE.name))["at"], entry
+        except IfqaError as error:
+            logger.info(f"skipping experiment {name}: {error}")
+
+
+def _scored_names(root: Path) -> list[str]:
+    paths = (root / "experiments").glob("*/score/manifest.json")
+    return sorted(path.parent.parent.name for path in paths)
+
+
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
     """All experiments with a file, and scored or recorded variants, by name.
 
     Skips and logs any with a bad file or plugin.
     """
-    scored = [
-        path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")
-    ]
     local = {
         *list_resources("experiments", ".toml", root),
-        *(name for name in scored if base_experiments(name, root)),
+        *(name for name in _scored_names(root) if base_experiments(name, root)),
     }
     entries = []
     for name in sorted({*local, *records}):
@@ -166,12 +185,13 @@ def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
     """
     run = Run(experiment)
     entry = _local_entry(run)
-    if entry and record and (entry.inputs, entry.scores) == (record["inputs"], record["scores"]):
+    if entry and record and (entry.inputs, entry.stored) == (record["inputs"], record["scores"]):
         return replace(entry, facts=record["made"])  # the recorded run was repeated
     if entry:
         return entry
     if record and _is_valid(record, run):
-        scores = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
+        stored = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
+        scores = mend_intervals(stored, experiment.scheme)
         return Entry(experiment, scores, record["made"], record["inputs"])
     return Entry(experiment, needs=list_needs(experiment))
 
@@ -190,7 +210,7 @@ def update_records(
             measured = {
                 "inputs": entry.inputs,
                 "identities": compute_identities(entry.run),
-                "scores": entry.scores,
+                "scores": entry.stored,
             }
             record: Mapping[str, object] = records.get(name, {})
             if any(record.get(key) != measured[key] for key in measured):
@@ -227,11 +247,13 @@ def _is_valid(record: Record, run: Run) -> bool:
 
 
 def _identity_sections(experiment: Experiment) -> dict[str, object]:
-    """The sections that determine the scores: all but description, heading and expected values."""
+    """The sections that determine the scores: all but name, description, heading and expected
+    values.
+    """
     sections = {
         key: part
         for key, part in as_sections(experiment).items()
-        if key not in ("about", "table", "expected")
+        if key not in ("name", "about", "table", "expected")
     }
     plugins = {
         "retriever": experiment.retriever,
@@ -300,11 +322,13 @@ def _local_entry(run: Run) -> Entry | None:
             experiment,
             stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}",
         )
+    stored = read_scores(artifact.folder)
     return Entry(
         experiment,
-        read_scores(artifact.folder),
+        mend_intervals(stored, experiment.scheme),
         collect_facts(run),
         compute_fingerprint(inputs),
+        stored=stored,
         run=run,
     )
 

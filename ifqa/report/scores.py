@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from ifqa.config.expected import find_score
+from ifqa.config.expected import count_scored, find_score
+from ifqa.config.experiment import Experiment
 from ifqa.errors import unknown_name
-from ifqa.formatting import one_decimal
+from ifqa.formatting import one_decimal, printable
 from ifqa.pipeline.run import Run
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
 from ifqa.scoring import stored_scores
 from ifqa.scoring.error_types import classify_outcome
+from ifqa.scoring.intervals import MIN_UNITS, mend_intervals
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.stored_scores import (
     QuestionRow,
@@ -29,17 +31,13 @@ from ifqa.scoring.stored_scores import (
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Below this, an interval says little: if a reader is right 70% of the time, all of 10 questions
-#: score the same in 3% of samples, and the interval has zero width; all of 5 questions in 17%, all
-#: of 3 in 37%.
-MIN_QUESTIONS = 10
 _MAX_SUBSET_COLUMNS = 3  # up to this many subsets get columns; more get rows
 
 
 class Score(NamedTuple):
-    """A measure's value and its 95% bootstrap interval, in percent.
+    """A measure's value and its 95% interval, in percent.
 
-    The calibration error has none.
+    There is none over fewer than ten questions, and none of the calibration error.
     """
 
     value: float
@@ -52,7 +50,7 @@ class Score(NamedTuple):
         return f"{one_decimal(self.value)} [{one_decimal(self.low)}, {one_decimal(self.high)}]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scores:
     """Scores over all questions: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a
     group.
@@ -128,15 +126,18 @@ class Scores:
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas data frame with a row for each measure over all questions, each subset and each
-        group.
+        group: its value, its interval, and the number n of questions (of "macro", of groups).
         """
         rows: list[tuple[object, ...]] = []
         for over, part in self._parts():
             rows += [
-                (over, name, mean["value"], mean.get("low"), mean.get("high"))
+                (over, name, mean["value"], mean.get("low"), mean.get("high"), self._n(over, name))
                 for name, mean in part.items()
             ]
-        return make_frame(rows, ["over", "measure", "value", "low", "high"])
+        return make_frame(rows, ["over", "measure", "value", "low", "high", "n"])
+
+    def _n(self, over: str, measure: str) -> int:
+        return count_scored(self.content, measure if over == "all" else f"{over}.{measure}")
 
     def tables(self) -> list[Table]:
         """Tables for the terminal: the measures.
@@ -144,6 +145,14 @@ class Scores:
         The headline measure by subset, if there are many subsets; and by group.
         """
         return [*_tables(self.content, self.scheme)]
+
+    def __repr__(self) -> str:
+        """Two lines: the questions, and the measures that tables of results show."""
+        notice = stored_scores.partial_notice(self.content)
+        first = f"Scores of {self.name}: {self._counts()}"
+        shown = self.scheme.table_keys(self.content["measures"]) or [*self.content["measures"]][:3]
+        scores = ", ".join(f"{self.scheme.display_name(key)} {self[key]}" for key in shown)
+        return printable(f"{'; '.join(filter(None, (first, notice)))}\n{scores}")
 
     def __str__(self) -> str:
         return render_text(self._show)
@@ -176,9 +185,14 @@ class Scores:
             yield "macro", self.content["macro"]["measures"]
 
 
+def read_content(experiment: Experiment, folder: Path) -> ScoresJson:
+    """The scores in an experiment's score folder, with the intervals that are reported."""
+    return mend_intervals(stored_scores.read_scores(folder), experiment.scheme)
+
+
 def load_scores(run: Run, folder: Path) -> Scores:
     experiment = run.experiment
-    content = stored_scores.read_scores(folder)
+    content = read_content(experiment, folder)
     rows = stored_scores.read_rows(folder)
     return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(run))
 
@@ -225,8 +239,8 @@ def score_cell(mean: ScoreInterval | None) -> str:
 
 
 def interval_cell(mean: ScoreInterval | None, questions: int) -> str:
-    """The interval of a score as the text of a cell; "too few" below MIN_QUESTIONS questions."""
-    if mean and mean.get("questions", mean.get("groups", questions)) < MIN_QUESTIONS:
+    """The interval of a score as the text of a cell; "too few" below MIN_UNITS questions."""
+    if mean and mean.get("questions", mean.get("groups", questions)) < MIN_UNITS:
         return "too few"
     if not mean or "low" not in mean:
         return "-"

@@ -1,4 +1,6 @@
-"""A table of plain text for the terminal, Markdown and HTML; text from outside is escaped."""
+"""A table of plain text for the terminal, Markdown and HTML, and texts for LaTeX; text from outside
+is escaped.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ from rich.table import Table as Drawing
 
 from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED
 from ifqa.errors import MissingInput
-from ifqa.formatting import printable
+from ifqa.formatting import printable, printable_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +48,32 @@ def markdown_cell(text: str) -> str:
     return printable(text)  # the file may be read in a terminal
 
 
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",  # babel makes it a command in some languages
+    "`": r"\char96{}",
+    "-": "-{}",  # two would be a dash
+    "?": "?{}",  # before "`" another letter
+    "!": "!{}",
+    "[": "{[}",  # after the end of a row, an argument of it
+    "]": "{]}",
+    "*": "{*}",
+    "↓": r"$\downarrow$",
+    "±": r"$\pm$",
+    "–": "--",
+} | {character: f"\\{character}" for character in "{}$&#_%"}
+
+
+def latex_text(text: str) -> str:
+    """A text that LaTeX prints literally, on one line; it neither runs nor breaks a table's row."""
+    return "".join(_LATEX.get(character, character) for character in printable_line(text))
+
+
 def p_cell(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
@@ -69,6 +97,7 @@ class Table:
     left: tuple[int, ...] = (0,)
     # The terminal dims rows whose first cell starts with this: published values
     published: str = ""
+    bold: frozenset[tuple[int, int]] = frozenset()  # rows and columns of the cells in bold
 
     def show(self, console: Console, gap: int = 1) -> None:
         """Print the title, the table with `gap` spaces between its columns, and the note."""
@@ -79,9 +108,13 @@ class Table:
             for n, column in enumerate(self.columns):
                 justify: Literal["left", "right"] = "left" if n in self.left else "right"
                 drawing.add_column(sanitize(column), justify=justify, no_wrap=not n)
-            for row in self.rows:
+            for number, row in enumerate(self.rows):
                 dim = bool(self.published) and row[0].strip().startswith(self.published)
-                drawing.add_row(*map(sanitize, row), style="dim" if dim else None)
+                cells = [
+                    f"[bold]{sanitize(cell)}[/bold]" if (number, n) in self.bold else sanitize(cell)
+                    for n, cell in enumerate(row)
+                ]
+                drawing.add_row(*cells, style="dim" if dim else None)
             console.print(drawing)
         if self.note:
             console.print(sanitize(self.note), soft_wrap=True)
@@ -89,9 +122,15 @@ class Table:
     def markdown(self) -> str:
         """The table in Markdown, without its title and its note."""
         lines = [
-            "| " + " | ".join(map(markdown_cell, row)) + " |" for row in (self.columns, *self.rows)
+            f"| {' | '.join(map(markdown_cell, self.columns))} |",
+            "|" + "---|" * len(self.columns),
         ]
-        lines.insert(1, "|" + "---|" * len(self.columns))
+        for number, row in enumerate(self.rows):
+            cells = [
+                f"**{markdown_cell(cell)}**" if (number, n) in self.bold else markdown_cell(cell)
+                for n, cell in enumerate(row)
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
         return "\n".join(lines) + "\n"
 
     def section(self) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ifqa.errors import FormatError
 from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
+from ifqa.scoring.intervals import report_interval
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import CONFIDENCE_COLUMNS, calibration_curves
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
@@ -238,8 +239,10 @@ class QuestionSample:
         means: ScoreIntervals = {}
         for key in self.keys():
             mask = self.scored(key)
-            if interval := self.statistic(key, mask).interval(seed):
-                means[key] = _percent(interval)
+            statistic = self.statistic(key, mask)
+            if interval := statistic.interval(seed):
+                is_share = isinstance(statistic, MeanStatistic)
+                means[key] = _percent(report_interval(interval, statistic.n_units, is_share))
                 if not mask.all():  # such as gold recall, if some questions have no gold passages
                     means[key]["questions"] = int(mask.sum())
         return means
@@ -252,9 +255,11 @@ class QuestionSample:
         groups = np.array(self._names("group", self.indexes.tolist()))
         for key in self.keys():
             mask = self.scored(key)
-            if macro := self.statistic(key, mask).macro(groups[mask].tolist(), seed):
+            statistic = self.statistic(key, mask)
+            if macro := statistic.macro(groups[mask].tolist(), seed):
                 interval, count = macro
-                means[key] = _percent(interval)
+                # No share of units: small groups count as much as large ones
+                means[key] = _percent(report_interval(interval, statistic.n_units, False))
                 if count < len(set(groups)):
                     means[key]["groups"] = count
         return means

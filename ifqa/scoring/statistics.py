@@ -279,6 +279,11 @@ class Statistic(ABC):
         return type(self)(self.measure, self.scored[indexes], units, strata)
 
     @property
+    def n_units(self) -> int:
+        """The number of units that are resampled."""
+        return len(set(self.units)) if self.units else len(self.scored)
+
+    @property
     @abstractmethod
     def value(self) -> float | None: ...
 

@@ -102,7 +102,7 @@ class CalibrationCurves(TypedDict):
 class ScoresJson(TypedDict):
     """The scores that `Aggregator.scores` returns.
 
-    In `scores.json` the score stage adds "of", "not_asked" and "retry".
+    In `scores.json` the score stage adds "of", "not_asked", "retry" and "selection".
     """
 
     questions: Natural
@@ -116,6 +116,7 @@ class ScoresJson(TypedDict):
     ceiling: NotRequired[Percent]
     chance: NotRequired[dict[str, Percent]]
     of: NotRequired[Natural]  # number of questions in the split
+    selection: NotRequired[str]  # how a part of the split was chosen; absent in older files
     not_asked: NotRequired[Natural]  # questions that a language model was not asked
     retry: NotRequired[Natural]  # questions without a complete answer, which the next run retries
     # Questions whose request failed for good; absent if there are none
@@ -164,15 +165,16 @@ def row_score(row: QuestionRow, key: str) -> float | None:
 
 
 def partial_notice(scores: ScoresJson) -> str:
-    """The part of the split that was scored, as in "PARTIAL: 8 of 83 questions; 2 not asked".
+    """The part of the split that was scored, and how it was chosen, as in "PARTIAL: 8 of 83
+    questions (the first, no sample); 2 not asked".
 
     Empty for a complete split.
     """
-    missing = (
-        [f"{scores['questions']:,} of {scores['of']:,} questions"]
-        if scores["questions"] < scores["of"]
-        else []
-    )
+    missing = []
+    if scores["questions"] < scores["of"]:
+        part = f"{scores['questions']:,} of {scores['of']:,} questions"
+        chosen = scores.get("selection")
+        missing.append(f"{part} ({chosen})" if chosen else part)
     unanswered = scores["retry"] - scores["not_asked"]
     missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
     missing += [f"{unanswered:,} not completely answered"] if unanswered > 0 else []

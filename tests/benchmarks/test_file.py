@@ -214,4 +214,7 @@ def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     results = Path("experiments/RESULTS.md").read_text()
     assert "## file mine.csv" in results
     assert "| EM, hard | EM, macro |" in results
-    assert "file  any .csv or .jsonl" in ifqa_here("list", "benchmarks", folder=tmp_path).stdout
+    assert (
+        "file  [any .csv or .jsonl]  Questions of one file"
+        in ifqa_here("list", "benchmarks", folder=tmp_path).stdout
+    )

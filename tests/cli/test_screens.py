@@ -27,7 +27,7 @@ def test_the_help_groups_the_verbs():
         for line in output("--help").splitlines()
         if line.startswith("╭")
     ]
-    assert panels == ["Ask and serve", "Run an experiment", "Prepare data", "Train", "Look"]
+    assert panels == ["Ask and serve", "Run an experiment", "Prepare data, train", "Look"]
 
 
 def test_a_kind_is_listed_whole():
@@ -53,3 +53,19 @@ def test_each_job_of_data_has_its_own_help(name, option):
     text = output("data", name, "--help")
     assert option in text
     assert [other for other in others if other in text] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("retrievers", "bm25  Searches a Lucene index with questions as bags of words."),
+        ("measures", "Brier  the mean squared error of the confidence"),
+        ("prompts", "closed-book  The model answers from what it knows: the paper's QA prompt."),
+        (
+            "demonstrations",
+            "sample  Four training questions of the sample: a year, a name, yes or no, a date.",
+        ),
+    ],
+)
+def test_a_kind_is_listed_with_descriptions(kind, line):
+    assert line in output("list", kind).splitlines()

@@ -60,9 +60,9 @@ def test_the_example_of_the_help_changes_a_listed_setting(name: str, helps: dict
 @pytest.mark.parametrize(
     ("name", "flags"),
     [
-        ("extractive", {"--reading", "--corpus", "--seed"}),
-        ("fid", {"--recipe", "--dev", "--experiment", "--corpus", "--seed"}),
-        ("choice", {"--seed"}),
+        ("extractive", {"--reading", "--corpus", "--seed", "--seeds"}),
+        ("fid", {"--recipe", "--dev", "--experiment", "--corpus", "--seed", "--seeds"}),
+        ("choice", {"--seed", "--seeds"}),
     ],
 )
 def test_a_trainer_has_the_flags_that_it_declares(
@@ -87,3 +87,17 @@ def test_a_trainer_of_the_user_is_a_verb(tmp_path: Path) -> None:
     assert ifqa_here("train", "mine:Marker", "--set", "txt=b", folder=tmp_path).returncode == 2
     done = ifqa_here("train", "fidd", folder=tmp_path)
     assert (done.returncode, "Did you mean 'fid'" in done.stderr) == (2, True), done.stderr
+
+
+def test_each_seed_is_trained_into_a_folder_of_its_own(tmp_path: Path) -> None:
+    Path(tmp_path, "mine.py").write_text(
+        "class Marker:\n    benchmark, split, corpus = 'sample', 'train', None\n"
+        "    def __init__(self, seed: int = 0): self.seed = seed\n"
+        "    def train(self, data, folder, dev):\n        folder.mkdir(parents=True, exist_ok=True)\n"
+        "        (folder / 'made').write_text(str(self.seed))\n"
+    )
+    command = ["train", "mine:Marker", "--seed", "4", "--seeds", "2"]
+    assert ifqa_here(*command, folder=tmp_path).returncode == 0
+    assert ifqa_here(*command, "--to", "{seed}/m", folder=tmp_path).returncode == 0
+    for name, seed in {"models/Marker-4": "4", "models/Marker-5": "5", "5/m": "5"}.items():
+        assert (tmp_path / name / "made").read_text() == seed

@@ -46,6 +46,13 @@ def base(tables=OPEN, **more):
         (OPEN, {"k": 5}, "x+k=5", {"retriever": {"k": 5}}),
         (OPEN, {"limit": 3, "split": "dev", "reader.passages": 7}, "x+limit=3", {"limit": 3}),
         (OPEN, {"seed": 7}, "x+seed=7", {"seed": 7}),
+        (OPEN, {"sample": 3}, "x+sample=3", {"sample": 3}),
+        (
+            OPEN | {"sample": 3},
+            {"stratified": True},
+            "x+stratified=true",
+            {"stratified": True},
+        ),
         (OPEN, {"split": "train"}, "x+split=train", {"split": "train"}),
         (OPEN, {"corpus": "wiki"}, "x+corpus=wiki", {"corpus": "wiki"}),
         (
@@ -185,6 +192,9 @@ def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
         (OPEN, {"k": 2, "retriever.k": 3}, "k is given twice: --k 2 and retriever.k=3"),
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
+        (OPEN, {"sample": 0}, "--sample must be a whole number from 1, found 0"),
+        (OPEN, {"sample": 3, "limit": 2}, "limit = 2 and sample = 3; wanted one of them"),
+        (OPEN, {"stratified": True}, "stratified is for a sample; add sample = N"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; set corpus"),
         (
             OPEN,
@@ -197,6 +207,29 @@ def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
 def test_a_wrong_change_is_refused_in_one_line(tables, changes, complaint):
     with refused(re.escape(complaint)):
         override(base(tables), changes)
+
+
+def test_a_sample_takes_the_place_of_a_limit():
+    sampled = override(base(limit=8), {"sample": 5})
+    assert (sampled.sample, sampled.limit) == (5, 0)
+    limited = override(base(sample=5, stratified=True), {"limit": 8})
+    assert (limited.sample, limited.stratified, limited.limit) == (0, False, 8)
+
+
+DRAWN = CLOSED | {"reader": {"name": "llm", "demos": "sample/train", "shots": 2}}
+WRITTEN = CLOSED | {"reader": {"name": "llm", "demos": "sample", "shots": 2}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes", "seed"),
+    [(DRAWN, {}, 7), (DRAWN, {"reader.seed": 3}, 3), (WRITTEN, {}, 0), (CLOSED, {}, 0)],
+)
+def test_a_seed_is_that_of_drawn_demonstrations_too(tables, changes, seed):
+    variant = override(base(tables), {"seed": 7, **changes})
+    assert variant.seed == 7
+    assert variant.reader_setting("seed") == seed
+    write_resolved(variant)
+    assert load_experiment(variant.name) == variant
 
 
 @pytest.mark.parametrize("letter", ["x", "ü"])
@@ -218,6 +251,7 @@ changes_of_the_base = st.fixed_dictionaries(
         "k": st.integers(1, 10**6),
         "limit": st.integers(1, 10**6),
         "seed": st.integers(0, 10**6),
+        "stratified": st.booleans(),
         "corpus": names,
         "retriever.k1": st.floats(0, 1e30) | st.integers(0, 9),
         "retriever.query": st.sampled_from(["question", "presupposition", "main", "names"]),
@@ -231,9 +265,9 @@ changes_of_the_base = st.fixed_dictionaries(
 @example({"corpus": "a+b", "k": 5})
 @example({"corpus": "\n"})
 def test_a_variant_that_is_written_is_loaded_by_its_name_as_it_is(changes):
-    variant = override(base(), changes)
+    variant = override(base(sample=9), {**changes})
     if variant.name == "x":
-        assert variant == base()
+        assert variant == base(sample=9)
     else:
         write_resolved(variant)
         assert load_experiment(variant.name) == variant
@@ -295,3 +329,11 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
         assert llm_of(CLOSED, model=name).name == "openai"
     monkeypatch.setattr("ifqa.models.causal_lm.importlib.util.find_spec", lambda name: None)
     assert llm_of(CLOSED, model="a/b.gguf").name == "hf"
+
+
+def test_a_variant_is_named_after_its_base():
+    variant = override(base(name="BM25 + FiD"), {"k": 5, "reader.passages": 2})
+    assert variant.display_name == "BM25 + FiD, k=5, reader.passages=2"
+    assert override(base(), {"k": 5}).display_name == "x+k=5"
+    write_resolved(variant)
+    assert load_experiment(variant.name) == variant

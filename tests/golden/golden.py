@@ -22,6 +22,7 @@ ROOT = HERE.parent.parent
 
 EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
 DERIVED = ("root", "measures", "plugins", "scheme")  # fields that no experiment file sets
+LATER = ("sample", "stratified", "title")  # left out if empty, so that older hashes stay valid
 
 
 def sha(content: bytes) -> str:
@@ -72,6 +73,7 @@ def _settings(experiment: Any) -> dict[str, object]:
         field.name: getattr(experiment, field.name)
         for field in fields(experiment)
         if field.name not in DERIVED
+        and (field.name not in LATER or getattr(experiment, field.name))
     }
     values["expected"] = [asdict(expected) for expected in experiment.expected]
     for part in ("retriever", "reader", "llm"):

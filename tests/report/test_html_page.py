@@ -15,9 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scored_experiments import benchmark, ctxs, scored
 
+from ifqa.config.experiment import load_experiment
+from ifqa.protocols import Requirement
 from ifqa.report import html_page as module
 from ifqa.report.html_page import Section, json_text, render_page
 from ifqa.report.question_browser import browser_data
+from ifqa.report.results_log import Entry
 from ifqa.report.svg import RECALL, Curve, curves_svg
 from ifqa.report.table import Table
 
@@ -608,3 +611,15 @@ def test_a_card_marks_its_clause(chromium, report):
         chromium.value("document.querySelector('h3 mark.supposed').textContent")
         == "If mill 1 had not burnt"
     )
+
+
+def test_what_is_here_is_not_asked_for(tmp_path, monkeypatch):
+    """RESULTS.md lists the same on every machine; the page is of this machine."""
+    monkeypatch.chdir(tmp_path)
+    experiment = load_experiment("sample-smollm2-closed-book")
+    entries = [Entry(experiment, needs=("SmolLM2 (ifqa data smollm2)",))]
+    assert "needs SmolLM2" in module.render_report(entries)
+    monkeypatch.setattr(module, "requirements", lambda run: [Requirement("SmolLM2")])
+    page = module.render_report(entries)
+    assert "needs SmolLM2" not in page
+    assert "not run" in page

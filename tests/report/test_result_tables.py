@@ -45,8 +45,8 @@ def scores(em=40.0, questions=83, **others):
     return counts | {"measures": means, "subsets": subsets} | others
 
 
-def entry(name="mine", content=None, facts=FACTS, **sections):
-    experiment = parse_experiment(name, TABLES | sections, name)
+def entry(experiment_name="mine", content=None, facts=FACTS, **sections):
+    experiment = parse_experiment(experiment_name, TABLES | sections, experiment_name)
     return (
         Entry(experiment, content, facts)
         if content
@@ -249,3 +249,28 @@ def test_a_readers_row_is_chosen_by_name_not_by_score():
     trained = entry("trained", scores(60.0), FACTS | {"trained_on_them": True})
     single = entry("single", scores(60.0), questions=["sample/dev/3"])
     assert reader_tables([entry("mine+k=5", scores(60.0)), single, trained, entry("undone")]) == []
+
+
+def results(*entries):
+    return results_markdown(result_tables(entries), entries)
+
+
+def test_the_legend_explains_what_the_tables_have():
+    text = results(entry("mine", scores()))
+    assert '"Numeric": the questions with a numeric answer.' in text
+    assert '"Gold recall @K"' in text
+    for absent in ("Macro", "Gold read", "ROUGE-L", "**OK**", "**PARTIAL**", "**Not run**"):
+        assert absent not in text
+    expecting = entry("mine", scores(8), expected={"EM": {"value": 8.0}})
+    assert "**OK**, within the tolerance." in results(expecting)
+    assert "**Not run**: what a run needs" in results(expecting, entry("other"))
+
+
+def test_a_row_has_the_name_in_the_experiments_file():
+    entries = [entry("mine", scores(), name="BM25 + FiD")]
+    first, *_, how = result_tables(entries)
+    assert first.rows[0][0] == "BM25 + FiD"
+    assert how.rows[0][0] == "BM25 + FiD (mine)"
+    assert "| BM25 + FiD |" in readme_table(entries)
+    assert summary_table(entries).rows[0][1] == "BM25 + FiD"
+    assert reader_tables(entries)[0].rows[0][-1] == "BM25 + FiD"

@@ -34,6 +34,12 @@ def rows(*scores):
     ]
 
 
+def many_rows(scores):
+    """A row for each score, of questions that are not told apart."""
+    [row, *_] = rows(0.0, 0.0, 0.0)
+    return [row | {"id": f"q/{n}", "EM": em} for n, em in enumerate(scores)]
+
+
 def one_right():
     return summarise(rows(1.0, 0.0, 0.0), QUESTIONS, SCHEME, None, seed=0)
 
@@ -46,10 +52,8 @@ def test_means_are_over_all_questions():
 
 
 def test_each_subset_has_its_means():
-    all_right = {"EM": {"value": 100.0, "low": 100.0, "high": 100.0}}
-    all_wrong = {"EM": {"value": 0.0, "low": 0.0, "high": 0.0}}
-    numeric = {"questions": 1, "measures": all_right}
-    other = {"questions": 2, "measures": all_wrong}
+    numeric = {"questions": 1, "measures": {"EM": {"value": 100.0}}}
+    other = {"questions": 2, "measures": {"EM": {"value": 0.0}}}
     assert one_right()["subsets"] == {"numeric": numeric, "other": other}
 
 
@@ -219,22 +223,25 @@ def test_the_macro_average_leaves_out_a_group_without_the_measure():
 
 
 def test_the_mean_over_questions_resamples_within_groups():
-    questions = grouped("a", "b", "b")
-    scored = rows(1.0, 0.0, 0.0)
+    groups = ["a"] * 4 + ["b"] * 8
+    questions = [replace(QUESTIONS[0], id=f"q/{n}", group=group) for n, group in enumerate(groups)]
+    scored = many_rows([1.0] * 4 + [0.0] * 7 + [1.0])
+    grouping = replace(SCHEME, groups="dataset")
     pooled = summarise(scored, questions, SCHEME, None, seed=0)["measures"]["EM"]
-    within = scores_by_group(scored)["measures"]["EM"]
-    assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
-    assert (within["value"], within["low"], within["high"]) == pytest.approx((100 / 3,) * 3)
+    within = summarise(scored, questions, grouping, None, seed=0)["measures"]["EM"]
+    assert within["value"] == pooled["value"]
+    assert pooled["low"] < within["low"] == pytest.approx(100 / 3)
 
 
 def test_the_macro_average_resamples_groups_if_they_are_the_unit():
     scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
-    paired = zip(rows(1.0, 0.0, 0.0), (1.0, 0.0, 1.0), strict=True)
-    scored = [row | {"right": value} for row, value in paired]
-    scores = summarise(scored, grouped("a", "b", "b"), scheme, None, seed=0)
-    macro = scores["macro"]["measures"]["right"]
-    assert (macro["value"], macro["low"], macro["high"]) == tuple(
-        100 * end for end in mean_interval([1.0, 0.5])
+    values = [float(n % 3 == 0) for n in range(20)]
+    scored = [row | {"right": value} for row, value in zip(many_rows(values), values, strict=True)]
+    questions = [replace(QUESTIONS[0], id=f"q/{n}", group=str(n // 2)) for n in range(20)]
+    macro = summarise(scored, questions, scheme, None, seed=0)["macro"]["measures"]["right"]
+    means = [(values[n] + values[n + 1]) / 2 for n in range(0, 20, 2)]
+    assert (macro["value"], macro["low"], macro["high"]) == pytest.approx(
+        tuple(100 * end for end in mean_interval(sorted(means)))
     )
 
 

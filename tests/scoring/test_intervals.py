@@ -1,0 +1,121 @@
+"""Which interval is reported: Wilson's where all or none score, none where there are too few."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from ifqa.protocols import ColumnMeasure, Measure, SetMeasure
+from ifqa.records import Prediction, Question
+from ifqa.scoring.aggregation import aggregate_rows
+from ifqa.scoring.intervals import mend_intervals, report_interval
+from ifqa.scoring.scheme import ScoringScheme, default_scheme
+
+
+def scores_of(values, measure=None, groups="", unit="question"):
+    """The scores of questions with these values of the measure "right", each its own group, or
+    all of the groups in `groups`.
+    """
+    measure = measure or Measure("right", lambda *_: 1.0, unit=unit)
+    names = groups or "x" * len(values)
+    questions = [
+        Question(f"q/{n}", "If?", ("a",), group=group)
+        for n, (_, group) in enumerate(zip(values, names, strict=True))
+    ]
+    rows: Any = [
+        {"id": question.id, "subsets": [], "right": value, "failed": 0.0}
+        for question, value in zip(questions, values, strict=True)
+    ]
+    predictions = [Prediction(question.id, "a") for question in questions]
+    return aggregate_rows(rows, questions, ScoringScheme((measure,)), None, predictions).scores(0)
+
+
+@pytest.mark.parametrize("count", [10, 15, 83])
+@pytest.mark.parametrize("right", [0, 1])
+def test_all_or_none_have_wilsons_interval(count, right):
+    mean = scores_of([float(right)] * count)["measures"]["right"]
+    wilson = binomtest(right * count, count).proportion_ci(method="wilson")
+    assert (mean["low"], mean["high"]) == pytest.approx((100 * wilson.low, 100 * wilson.high))
+    assert mean["low"] < mean["high"]
+
+
+def test_other_shares_keep_the_interval_of_the_bootstrap():
+    mean = scores_of([1.0] + [0.0] * 19)["measures"]["right"]
+    assert (mean["low"], mean["high"]) == (0.0, 15.0)
+
+
+def test_few_questions_have_no_interval():
+    assert scores_of([1.0, 0.0] * 4)["measures"]["right"] == {"value": 50.0}
+
+
+def test_few_units_have_no_interval():
+    mean = scores_of([1.0, 0.0] * 20, groups="ab" * 20, unit="group")["measures"]["right"]
+    assert mean == {"value": 50.0}
+
+
+def test_all_units_right_have_wilsons_interval_of_the_units():
+    groups = "abcdefghijkl" * 3
+    mean = scores_of([1.0] * 36, groups=groups, unit="group")["measures"]["right"]
+    assert mean["low"] == pytest.approx(100 * binomtest(12, 12).proportion_ci(method="wilson").low)
+
+
+def test_a_measure_of_sets_or_columns_without_spread_has_no_interval():
+    whole = SetMeasure("right", lambda *_: 1.0)
+    assert scores_of([1.0] * 20, whole)["measures"]["right"] == {"value": 100.0}
+    column = ColumnMeasure("right", lambda numbers, times: times[:, 0] * 0 + 1, ("failed",))
+    assert scores_of([1.0] * 20, column)["measures"]["right"] == {"value": 100.0}
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 100), st.booleans())
+def test_a_reported_interval_holds_the_score(a, b, c, units, is_share):
+    low, score, high = sorted((a, b, c))
+    reported = report_interval((score, low, high), units, is_share)
+    assert reported[0] == score
+    if not math.isnan(reported[1]):
+        assert reported[1] <= score <= reported[2]
+        assert reported[1] < reported[2]
+
+
+STORED: Any = {
+    "questions": 83,
+    "n_failed": 0,
+    "measures": {
+        "EM": {"value": 0.0, "low": 0.0, "high": 0.0},
+        "F1": {"value": 5.0, "low": 2.0, "high": 9.0},
+        "AURC": {"value": 100.0, "low": 100.0, "high": 100.0},
+        "gold_any@5": {"value": 100.0, "low": 100.0, "high": 100.0, "questions": 15},
+        "ECE": {"value": 100.0},
+    },
+    "subsets": {
+        "numeric": {"questions": 9, "measures": {"EM": {"value": 50.0, "low": 1.0, "high": 90.0}}}
+    },
+}
+
+
+def mended():
+    return mend_intervals(STORED, default_scheme())
+
+
+def test_stored_intervals_are_mended():
+    means = mended()["measures"]
+    wilson = binomtest(0, 83).proportion_ci(method="wilson")
+    assert means["EM"] == pytest.approx({"value": 0.0, "low": 0.0, "high": 100 * wilson.high})
+    assert means["F1"] == STORED["measures"]["F1"]
+    assert means["AURC"] == {"value": 100.0}
+    assert means["ECE"] == {"value": 100.0}
+    low = 100 * binomtest(15, 15).proportion_ci(method="wilson").low
+    assert means["gold_any@5"]["low"] == pytest.approx(low)
+    assert mended()["subsets"]["numeric"]["measures"]["EM"] == {"value": 50.0}
+
+
+def test_mended_intervals_are_not_mended_again():
+    assert mend_intervals(mended(), default_scheme()) == mended()
+
+
+def test_stored_intervals_over_units_without_spread_are_left_out():
+    scheme = ScoringScheme((Measure("EM", lambda *_: 1.0, unit="group"),))
+    means = mend_intervals(STORED, scheme)["measures"]
+    assert means["EM"] == {"value": 0.0}
