@@ -271,12 +271,15 @@ def convert(
         Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file)."),
     ],
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
+    corpus: Annotated[
+        str, Option(help="For .qrels: judge all passages of a corpus, whatever a run retrieved.")
+    ] = "",
     force: _Force = False,
 ) -> None:
     """Write runs, questions and qrels in other tools' formats."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    options.print_line(convert_file(source, to, k, force))
+    options.print_line(convert_file(source, to, k, force, corpus))
 
 
 @app.command(rich_help_panel=_RUN)
