@@ -268,7 +268,10 @@ def convert(
     ],
     to: Annotated[
         Path,
-        Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file)."),
+        Option(
+            help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file); "
+            "without a suffix, a folder for Hugging Face datasets."
+        ),
     ],
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
     corpus: Annotated[
@@ -280,6 +283,17 @@ def convert(
     from ifqa.pipeline.convert import convert as convert_file
 
     options.print_line(convert_file(source, to, k, force, corpus))
+
+
+@app.command(rich_help_panel=_DATA)
+def tasks() -> None:
+    """Print the folder of ifqa's tasks for lm-eval (--include_path).
+
+    inspect finds its tasks by itself: inspect eval ifqa/questions.
+    """
+    from ifqa.storage.resources import PACKAGE
+
+    print(PACKAGE / "tasks")
 
 
 @app.command(rich_help_panel=_RUN)

@@ -1,8 +1,9 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
 An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (of
-an experiment, a split or a file) become Pyserini's topics, a file of the benchmark `file`, or, with
-a corpus, TREC qrels of all its passages. The retriever `run` reads runs of other tools.
+an experiment, a split or a file) become Pyserini's topics, a file of the benchmark `file`, a folder
+for the library `datasets`, or, with a corpus, TREC qrels of all its passages. The retriever `run`
+reads runs of other tools.
 """
 
 import logging
@@ -14,6 +15,7 @@ from ifqa.benchmarks.file import write_questions
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.formats.ctxs import write_ctxs
+from ifqa.formats.hf_dataset import is_dataset, write_dataset
 from ifqa.formats.questions import read_questions, write_topics
 from ifqa.formats.runs import write_run
 from ifqa.formats.tables import unpacked_suffix
@@ -27,10 +29,11 @@ from ifqa.storage.files import require_file
 
 logger = logging.getLogger(__name__)
 
-# Each writes questions and returns how many it wrote
-WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
-    "topics": write_topics,
-    "file": write_questions,
+# Each writes questions of a source and returns how many it wrote
+WRITERS: dict[str, Callable[[Path, Sequence[Question], str], int]] = {
+    "topics": lambda to, questions, _: write_topics(to, questions),
+    "file": lambda to, questions, _: write_questions(to, questions),
+    "dataset": write_dataset,
 }
 RUNS = ("ctxs", "trec", "qrels")
 _BY_SUFFIX = {
@@ -39,6 +42,7 @@ _BY_SUFFIX = {
     ".qrels": "qrels",
     ".tsv": "topics",
     ".jsonl": "file",
+    "": "dataset",  # a folder
 }
 
 
@@ -49,7 +53,8 @@ def convert(
 
     Args:
         source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file of questions.
-        to: the file to write; its suffix gives the format. If it is a link, its target is written.
+        to: the file to write; its suffix gives the format, and a name without a suffix is a folder
+            for `datasets`. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
         force: overwrite an existing file.
         corpus: judge all passages of this corpus instead of those of a run; only for qrels.
@@ -61,7 +66,7 @@ def convert(
     )
     form = _BY_SUFFIX.get(to.suffix, "")
     if not form:
-        raise unknown_name("format", to.suffix, _BY_SUFFIX)
+        raise unknown_name("format", to.suffix, filter(None, _BY_SUFFIX))
     if k is not None and k < 1:
         raise ConfigError(f"--k, the number of passages to keep, must be at least 1; found {k}")
     if corpus and form != "qrels":
@@ -78,13 +83,7 @@ def convert(
             f"{source}: wanted an experiment with a run for {form}; questions become "
             f"{', '.join(WRITERS)}, and the retriever 'run' reads runs of other tools"
         )
-    if to.exists() and not (to.is_file() and force):
-        what = (
-            "there already; overwrite it with --force"
-            if to.is_file()
-            else "not a regular file; name another one"
-        )
-        raise IfqaError(f"{to} is {what}")
+    _refuse_existing(to, form, force)
     to = to.resolve() if to.is_symlink() else to  # so that a link stays a link
     if is_file:
         require_file(path, "file")
@@ -92,7 +91,7 @@ def convert(
         logger.info(judge_corpus(corpus, _questions(source, is_file), to))
     elif form in WRITERS:
         questions = _questions(source, is_file)
-        written = WRITERS[form](to, questions)
+        written = WRITERS[form](to, questions, source)
         left_out = (
             f"; {len(questions) - written:,} left out: no answer"
             if written < len(questions)
@@ -102,6 +101,22 @@ def convert(
     else:
         _write_run(source, to, k, form)
     return to
+
+
+def _refuse_existing(to: Path, form: str, force: bool) -> None:
+    """Raise IfqaError if something is there that may not be overwritten."""
+    if not to.exists():
+        return
+    if form == "dataset":
+        replaceable = to.is_dir() and is_dataset(to)
+        what = "a folder that ifqa did not write" if to.is_dir() else "a file"
+    else:
+        replaceable = to.is_file()
+        what = "not a regular file"
+    if not replaceable:
+        raise IfqaError(f"{to} is {what}; name another one")
+    if not force:
+        raise IfqaError(f"{to} is there already; overwrite it with --force")
 
 
 def _questions(source: str, is_file: bool) -> list[Question]:

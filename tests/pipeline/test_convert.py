@@ -85,6 +85,21 @@ def test_what_is_no_regular_file_is_not_overwritten(run_folder):
     assert (run_folder / "x.trec").is_fifo()
 
 
+def test_a_name_without_a_suffix_is_a_folder_for_datasets(run_folder):
+    convert("sample:dev", run_folder / "questions")
+    assert (run_folder / "questions/data/dev.jsonl").is_file()
+    with pytest.raises(IfqaError, match="questions is there already; overwrite it with --force"):
+        convert("sample:dev", run_folder / "questions")
+    convert("mine", run_folder / "questions", force=True)
+    assert (run_folder / "questions/data/mine.jsonl").is_file()
+
+
+def test_a_folder_of_others_is_never_replaced(run_folder):
+    with pytest.raises(IfqaError, match="experiments is a folder that ifqa did not write"):
+        convert("sample:dev", run_folder / "experiments", force=True)
+    assert (run_folder / "experiments/mine.toml").is_file()
+
+
 def test_a_link_is_followed(run_folder):
     (run_folder / "link.trec").symlink_to(run_folder / "target.trec")
     for name in ("link.trec", "y.trec"):
