@@ -24,7 +24,7 @@ from ifqa.cli.ask import ask, calibrate
 from ifqa.cli.data import data
 from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, Processes, Quiet, Repeated
 from ifqa.cli.process import print_error, run_each, run_process
-from ifqa.cli.setup import doctor, init
+from ifqa.cli.setup import doctor, init, notebooks
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
 from ifqa.errors import ConfigError, IfqaError
@@ -239,6 +239,7 @@ def check(
 
 
 app.command(rich_help_panel=_DATA)(options.with_changes("draft")(init))
+app.command(rich_help_panel=_LOOK)(notebooks)
 
 
 @app.command("list", rich_help_panel=_LOOK)
