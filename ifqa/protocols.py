@@ -174,6 +174,14 @@ class IndexedRetriever(Retriever):
         return None
 
     @classmethod
+    def expected_cost(cls, passages: int, settings: Any) -> BuildCost | None:
+        """The cost of `build` by published or earlier measured rates, where `forecast` fails.
+
+        None if unknown.
+        """
+        return None
+
+    @classmethod
     def build_fingerprint(cls, settings: Any) -> str:
         """A hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
