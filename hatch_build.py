@@ -1,5 +1,5 @@
-"""Build hook: the tracked corpus, experiment and prompt files travel in the wheel, under
-`ifqa/bundled/`, and in the sdist.
+"""Build hook: the tracked corpus, experiment and prompt files, and the notebooks, travel in the
+wheel, under `ifqa/bundled/`, and in the sdist.
 """
 
 import subprocess
@@ -9,7 +9,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _BUNDLED = {
-    "experiments": "*.toml", "indexes": "*.toml", "prompts": "*.toml", "prompts/demos": "*.jsonl"
+    "experiments": "*.toml", "experiments/notebooks": "*.ipynb", "indexes": "*.toml",
+    "prompts": "*.toml", "prompts/demos": "*.jsonl",
 }  # fmt: skip
 
 

@@ -179,6 +179,14 @@ class IndexedRetriever(Retriever):
         return None
 
     @classmethod
+    def expected_cost(cls, passages: int, settings: Any) -> BuildCost | None:
+        """The cost of `build` by published or earlier measured rates, where `forecast` fails.
+
+        None if unknown.
+        """
+        return None
+
+    @classmethod
     def build_fingerprint(cls, settings: Any) -> str:
         """A hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
@@ -374,7 +382,7 @@ class SetMeasure(AnyMeasure):
     """
 
     score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
-    # Whether it is the mean over units, all of the same size
+    # Whether it is the mean over units, all of the same size; units without a score do not count
     mean_of_units: bool = field(default=False, kw_only=True)
 
 
@@ -383,9 +391,9 @@ class ColumnMeasure(AnyMeasure):
     """A score of many answers at once from numbers in their rows; one call computes all resamples.
 
     `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed",
-    "abstained", "gold_read". `score` gets the numbers, (questions, columns), with NaN for missing
-    ones, and the count of each question in each resample, (resamples, questions). It returns the
-    scores, (resamples,), with NaN where undefined.
+    "abstained", "gold_read"; or measures of sets that are means of units. `score` gets the
+    numbers, (questions, columns), with NaN for missing ones, and the count of each question in each
+    resample, (resamples, questions). It returns the scores, (resamples,), with NaN where undefined.
     """
 
     score: Callable[["Numbers", "Numbers"], "Numbers"]

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "ifqa"
 # it. `plugins` loads classes by name, so it can stand low.
 LAYERS = [
     ["__main__", "__init__", "cli"],
-    ["serve", "api"],
+    ["serve", "api", "tasks"],
     ["report"],
     ["companions"],
     ["pipeline", "training"],

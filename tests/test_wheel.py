@@ -61,6 +61,6 @@ def test_the_wheel_has_only_what_a_run_of_the_sample_needs(tmp_path):
     settings = {
         f"ifqa/bundled/{n}"
         for n in tracked
-        if n.endswith((".toml", ".jsonl")) and n.startswith(tables)
+        if n.endswith((".toml", ".jsonl", ".ipynb")) and n.startswith(tables)
     }
     assert {name for name in names if ".dist-info/" not in name} == package | settings

@@ -18,14 +18,11 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parent
-#: Offline, with one thread, so that sums are always taken in the same order, and with `plots.py`.
+#: Offline, and with one thread, so that sums are always taken in the same order.
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "JUPYTER_PLATFORM_DIRS": "1",
     "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": os.pathsep.join(
-        [str(FOLDER), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    ).rstrip(os.pathsep),
 }
 #: Variables that would bring a user's own configuration into the outputs.
 SETTINGS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")

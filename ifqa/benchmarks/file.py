@@ -1,6 +1,7 @@
 """The benchmark `file`: your own questions.
 
-Its split is the path of a file of JSON lines, CSV or parquet, compressed or not.
+Its split is the path of a file of JSON lines, CSV or parquet, compressed or not; also of a file in
+the format of SQuAD or MRQA.
 
 A line of JSON, and the same question in CSV, with "|" between answers:
 
@@ -10,20 +11,21 @@ A line of JSON, and the same question in CSV, with "|" between answers:
     question,answers,passages,group,label
     "If ..., who ...?",Ada | Ada Lovelace,...,people,easy
 
-`question` and `answers` are required. `passages` are the gold passages: the texts that hold the
-facts. Each `group` and each `label` gets scores; groups also get their mean. The optional keys are
-`id` (default: the row's number; a digest of the question is added, so that an answer is never
-scored on another question with this id), `choices`, `context` (a text that comes with the
-question), and `source`, `licence` and `provenance` (where the question comes from). A CSV cell may
-be a JSON list: ["a", "b"].
+`question` and `answers` (or `answer`, `golden_answers`) are required. `passages` are the gold
+passages: the texts that hold the facts. Each `group` and each `label` gets scores; groups also get
+their mean. The optional keys are `id` (default: the row's number; a digest of the question is
+added, so that an answer is never scored on another question with this id), `choices`, `context` (a
+text that comes with the question), and `source`, `licence` and `provenance` (where the question
+comes from). A CSV cell may be a JSON list: ["a", "b"].
 
-A question with the label `unanswerable` and without an answer, as `ifqa init --draft` writes some,
-is for `ifqa calibrate` alone: there is nothing to score an answer to it against, so it is not asked
-here.
+A question with the label `unanswerable` and without an answer, as SQuAD 2.0 has and `ifqa init
+--draft` writes some, is for `ifqa calibrate` alone: there is nothing to score an answer to it
+against, so it is not asked here.
 """
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,30 +33,34 @@ from pathlib import Path
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.runs import check_id
 from ifqa.formats.tables import TABLE_SUFFIXES, read_rows, row_id, split_cell, unpacked_suffix
+from ifqa.formatting import pluralize
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.storage.files import cached_by_file, text_field, texts_field, write_jsonl
 
+logger = logging.getLogger(__name__)
+
 LABEL = "label"  # name of the user's labels; a question may have more than one
 UNANSWERABLE = "unanswerable"  # the label of a question that the documents do not answer
 _ORIGIN = ("source", "licence")  # kept as labels
+_ANSWER_KEYS = ("answers", "answer", "golden_answers")
 _COLUMNS = (
     "question",
     "context",
     "group",
-    "answers",
     "passages",
     "choices",
     LABEL,
-    "answer",
+    *_ANSWER_KEYS,
     "id",
     "idx",
     "qid",
     "question_id",
     *_ORIGIN,
     "provenance",  # free text for people
+    "metadata",  # FlashRAG's, not used
 )
 _DIGITS = 8  # of the digest in an id
 _RESERVED = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # names of other subsets
@@ -134,6 +140,7 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
     is_table = unpacked_suffix(path) in TABLE_SUFFIXES
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
+    unanswerable = 0
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
         cells = {
             key: cell
@@ -147,6 +154,7 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
                 f"{where}: {unknown_name('column' if is_table else 'key', unknown, _COLUMNS)}"
             )
         if _has_no_answer(cells, where, is_table):
+            unanswerable += 1
             continue
         question = _parse_question(cells, str(number), where, f"file/{name}", is_table)
         identifier = question.id.rpartition("-")[0]
@@ -157,7 +165,9 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
             )
         questions[identifier] = question
     if not questions:
-        raise FormatError(f"{path}: wanted questions, found none")
+        raise FormatError(f"{path}: wanted questions with answers, found none")
+    if unanswerable:
+        logger.info(f"{path}: {pluralize(unanswerable, 'question')} without an answer left out")
     if len({bool(question.group) for question in questions.values()}) > 1:
         raise FormatError(
             f"{path}: some questions have a 'group', others have none; give all a group, or none"
@@ -167,7 +177,7 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
 
 def _has_no_answer(row: dict[str, object], where: str, is_table: bool) -> bool:
     """Whether a row says of its question that it has no answer."""
-    if row.get("answers") or row.get("answer"):
+    if any(row.get(key) for key in _ANSWER_KEYS):
         return False
     return UNANSWERABLE in _parse_texts(row, LABEL, where, is_table)
 
@@ -182,9 +192,11 @@ def _parse_question(
             f"{where}: id {identifier!r} holds white space, which separates fields in "
             "rankings; use - or _"
         )
-    if "answers" in row and "answer" in row:
-        raise FormatError(f"{where}: found both 'answers' and 'answer'; wanted only one of them")
-    answers = _parse_texts(row, "answers" if "answers" in row else "answer", where, is_table)
+    keys = [key for key in _ANSWER_KEYS if key in row]
+    if len(keys) > 1:
+        found = " and ".join(map(repr, keys))
+        raise FormatError(f"{where}: found both {found}; wanted only one of them")
+    answers = _parse_texts(row, keys[0], where, is_table) if keys else ()
     passages, choices, labels = (
         _parse_texts(row, name, where, is_table) for name in ("passages", "choices", LABEL)
     )

@@ -15,6 +15,9 @@ passage, and has a twin:
   known.
 
 The passage is the question's `context`. The twins get no scores of their own.
+
+Where the world's answers are known, ConFiQA's own measures stand beside these: Pc and Po, how often
+the answer holds the passage's or the world's, and MR = Po / (Pc + Po), the memorization ratio.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,11 +25,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ifqa.benchmarks.file import File
 from ifqa.benchmarks.ifqa import IfQA, Sample
 from ifqa.clauses import as_question, split_question
 from ifqa.errors import ConfigError, FormatError, MissingInput, unknown_name
-from ifqa.protocols import Benchmark, SetMeasure
+from ifqa.protocols import Benchmark, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.storage.files import read_json, text_field, texts_field
@@ -59,6 +65,15 @@ def classify(
     same = answer is not None and twin is not None and normalize(answer) == normalize(twin) != ""
     known = answer is not None and bool(world) and exact_match(answer, world) == 1
     return Outcome(right and not same, not right and (same or known), right)
+
+
+def recalls(answer: str, golds: Sequence[str]) -> bool:
+    """Whether the normalised answer holds a normalised gold answer, also within a word.
+
+    ConFiQA's rule; a gold answer of which nothing is left is never held.
+    """
+    text = normalize(answer)
+    return any(gold in text for gold in map(normalize, golds) if gold)
 
 
 def _measure(name: str, about: str, best: Literal["high", "low"] = "high") -> SetMeasure:
@@ -105,13 +120,54 @@ REAL_WORLD = _measure(
 RIGHT = _measure("right", "how often the answer is right, whatever the twin gets")
 
 
+def _recall_measure(name: str, of_world: bool, about: str) -> SetMeasure:
+    """The share of answers that hold the passage's answer, or the world's.
+
+    Only pairs count whose world's answers are known.
+    """
+
+    def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
+        hits = []
+        for question, prediction in zip(questions, predictions, strict=True):
+            world = [text for label, text in question.labels if label == WORLD]
+            if world and not question.id.endswith(_TWIN):
+                answer = "" if prediction.error else prediction.answer
+                hits.append(recalls(answer, world if of_world else question.answers))
+        return sum(hits) / len(hits) if hits else None
+
+    best: Literal["high", "low"] = "low" if of_world else "high"
+    return SetMeasure(name, share, unit=PAIR, best=best, about=about, mean_of_units=True)
+
+
+def _memorization_ratio(
+    columns: NDArray[np.float64], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Po / (Pc + Po) of each resample; NaN where no answer holds either."""
+    pc, po = (times @ column for column in np.nan_to_num(columns).T)
+    with np.errstate(invalid="ignore"):
+        ratio: NDArray[np.float64] = po / (pc + po)
+    return ratio
+
+
+PC = _recall_measure("Pc", False, "ConFiQA: how often the answer holds the passage's")
+PO = _recall_measure("Po", True, "ConFiQA: how often it holds the world's")
+MR = ColumnMeasure(
+    "MR",
+    _memorization_ratio,
+    (PC.name, PO.name),
+    unit=PAIR,
+    best="low",
+    about="ConFiQA: Po / (Pc + Po), the share of the world's answers",
+)
+
+
 class Obedience(Benchmark):
     """Pairs of a question and its twin; groups are the parts of a split."""
 
     name = "obedience"
     takes = ("root",)
     groups = "part"
-    measures = (OBEYED, REAL_WORLD, RIGHT)
+    measures = (OBEYED, REAL_WORLD, RIGHT, PC, PO, MR)
     files_of: ClassVar[dict[str, str]] = {"nq-swap": _NQ_SWAP, **_CONFIQA}
 
     def __init__(self, root: Path = Path()) -> None:
@@ -187,10 +243,7 @@ class Obedience(Benchmark):
                     yield _pair(shown, replace(shown, text=as_question(clauses.question)))
 
     def _confiqa(self, part: str) -> Iterator[Question]:
-        """The records of ConFiQA, with the keys that its repository is known to use.
-
-        The files were not seen.
-        """
+        """The records of ConFiQA; its keys are confirmed, its files were not here."""
         (path,) = self._part_files(part)
         records = read_json(path)
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):

@@ -24,7 +24,7 @@ from ifqa.cli.ask import ask, calibrate
 from ifqa.cli.data import data
 from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, Processes, Quiet, Repeated
 from ifqa.cli.process import print_error, run_each, run_process
-from ifqa.cli.setup import doctor, init
+from ifqa.cli.setup import doctor, init, notebooks
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
 from ifqa.errors import ConfigError, IfqaError, unknown_name
@@ -276,6 +276,7 @@ def check(
 
 
 app.command(rich_help_panel=_DATA)(options.with_changes("draft")(init))
+app.command(rich_help_panel=_LOOK)(notebooks)
 
 
 @app.command("list", rich_help_panel=_LOOK)
@@ -333,15 +334,32 @@ def convert(
     ],
     to: Annotated[
         Path,
-        Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file)."),
+        Option(
+            help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file); "
+            "without a suffix, a folder for Hugging Face datasets."
+        ),
     ],
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
+    corpus: Annotated[
+        str, Option(help="For .qrels: judge all passages of a corpus, whatever a run retrieved.")
+    ] = "",
     force: _Force = False,
 ) -> None:
     """Write runs, questions and qrels in other tools' formats."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    options.print_line(convert_file(source, to, k, force))
+    options.print_line(convert_file(source, to, k, force, corpus))
+
+
+@app.command(rich_help_panel=_DATA)
+def tasks() -> None:
+    """Print the folder of ifqa's tasks for lm-eval (--include_path).
+
+    inspect finds its tasks by itself: inspect eval ifqa/questions.
+    """
+    from ifqa.storage.resources import PACKAGE
+
+    print(PACKAGE / "tasks")
 
 
 @app.command(rich_help_panel=_RUN)

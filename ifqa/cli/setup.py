@@ -1,5 +1,5 @@
-"""The verbs to use before a first run: `init` writes an experiment to start from, `doctor` checks
-the installation.
+"""The verbs to use before a first run: `init` writes an experiment to start from, `notebooks`
+copies the notebooks, `doctor` checks the installation.
 """
 
 import logging
@@ -103,6 +103,29 @@ def init(
         _refuse_existing(path)
     _write(files)
     logger.info(hint)
+
+
+def notebooks(
+    folder: Annotated[Path, Argument(help="Folder to copy them to; it is made.")],
+    force: Annotated[bool, Option("--force", help="Overwrite existing notebooks.")] = False,
+) -> None:
+    """Copy the notebooks, which show experiments in figures.
+
+    Each names experiments in its first cell: the bundled sample's, until you
+    name yours. Open them below the folder that has experiments/.
+    """
+    from ifqa.storage.files import atomic_write, write_bytes
+    from ifqa.storage.resources import BUNDLED, list_resources
+
+    shipped = list_resources("experiments/notebooks", ".ipynb", BUNDLED)
+    targets = {path: folder / path.name for path in shipped.values()}
+    if not force and (existing := next(filter(Path.exists, targets.values()), None)):
+        raise ConfigError(f"{existing} is there already; overwrite the notebooks with --force")
+    for path, target in targets.items():
+        with atomic_write(target) as handle:
+            write_bytes(handle, path.read_bytes())
+        print_line(target)
+    logger.info(f"open them with: jupyter lab {folder} (pip install 'ifqa[notebooks]')")
 
 
 def _draft(

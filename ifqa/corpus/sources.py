@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ifqa.corpus.wikipedia.dump_download import published_passages
 from ifqa.corpus.work_units import (
     FileRecords,
     KnownFiles,
@@ -26,6 +27,8 @@ _WORKER_MEMORY = 150e6  # bytes of a process with one unit, measured
 _PASSAGE_MEMORY = 36  # bytes per passage while the ids are sorted
 _INDEX_BYTES = 16  # bytes per passage in the index of ids
 _ID_SECONDS = 5e-6  # seconds per passage to sort the ids
+# Of a passage from a dump, and passages a second of a core (bench/wikipedia.py speed)
+_PASSAGE_BYTES, _PASSAGE_RATE = 727, 10_900
 _LARGEST_EXPANSION = 12  # bytes of passages per byte of input; the best compressed articles give 6
 
 
@@ -168,6 +171,18 @@ def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
     return BuildEstimate(
         passages, disk + passages * _INDEX_BYTES, reading, working, seen / total if total else 1.0
     )
+
+
+def published_build(sources: Sequence[ConfiguredSource]) -> BuildEstimate | None:
+    """The cost of a build whose sources are published and not fetched yet.
+
+    None if the size of one is unknown. The rates were measured (docs/scale.md).
+    """
+    counts = [published_passages(source.path) for source in sources]
+    if not counts or None in counts:
+        return None
+    passages = float(sum(filter(None, counts)))
+    return BuildEstimate(passages, passages * _PASSAGE_BYTES, 0.0, passages / _PASSAGE_RATE, 0.0)
 
 
 def require_room(sources: Sequence[Source], folder: Path) -> None:

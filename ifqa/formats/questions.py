@@ -24,7 +24,8 @@ from ifqa.storage.files import (
 _ORIGIN_KEYS = ("source", "licence")
 _DPR_ANSWERS = re.compile(r"""^[^\t]*\t"?\[['"].*\]"?\s*$""")
 _CAUSAL_LABELS = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
-_ANSWER_KEYS = ("answers", "answer", "target")  # SQuAD and DPR, nq_open, lm-eval tasks
+# SQuAD and DPR, nq_open, lm-eval tasks, FlashRAG
+_ANSWER_KEYS = ("answers", "answer", "target", "golden_answers")
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
@@ -54,11 +55,11 @@ def read_questions(path: Path) -> list[Question]:
     """The questions of a file, with unique ids, and with their answers, passages and choices if it
     has them.
 
-    Besides the fields of `iter_questions`, a record may have `answers`, `answer` or `target` (a
-    text, a list, or the objects of SQuAD or TriviaQA); `passages` or `context` (a text or a list);
-    `choices`; `source` and `licence`, which become labels. This covers SQuAD, lm-eval, the IfQA
-    release, DPR and FiD. SQuAD's impossible questions have no answers. A cell of a table has texts
-    between "|" (passages: one text), or a JSON list.
+    Besides the fields of `iter_questions`, a record may have `answers`, `answer`, `target` or
+    `golden_answers` (a text, a list, or the objects of SQuAD or TriviaQA); `passages` or `context`
+    (a text or a list); `choices`; `source` and `licence`, which become labels. This covers SQuAD,
+    MRQA, lm-eval, FlashRAG, the IfQA release, DPR and FiD. SQuAD's impossible questions have no
+    answers. A cell of a table has texts between "|" (passages: one text), or a JSON list.
     """
     is_table = unpacked_suffix(path) in tables.TABLE_SUFFIXES
     questions = list(_parse_file(path, _parse_cells if is_table else _parse_full))

@@ -2,7 +2,7 @@
 
 | file | rows |
 |---|---|
-| `.jsonl` | one object per line |
+| `.jsonl` | one object per line, or MRQA's format |
 | `.json` | a list of objects, or SQuAD's format |
 | `.parquet` | its rows; needs pyarrow |
 | `.csv`, `.tsv`, `.txt` | lines below a header, which must have the column that the caller names |
@@ -61,7 +61,8 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
             f"{path}: wanted a {suffixes} file, compressed or not; found {path.suffix!r}"
         )
     if kind == ".jsonl":
-        yield from ((f"{path}:{number}", record) for number, record in read_jsonl(path))
+        for number, record in read_jsonl(path):
+            yield from _read_mrqa(record, f"{path}:{number}")
     elif kind == ".parquet":
         with open(path, "rb") as handle:
             yield from ((f"{path}:{number}", row) for number, row, _ in read_parquet(path, handle))
@@ -126,20 +127,45 @@ def row_id(row: Mapping[str, object], where: str) -> str:
     return unicode_text(str(name).strip(), "id", where)
 
 
-def _read_squad(path: Path) -> Iterator[Row]:
-    """The questions of a SQuAD file, each with its paragraph as `passages`.
+def _read_mrqa(record: dict[str, object], where: str) -> Iterator[Row]:
+    """The questions of a line of MRQA, each with its context as `passages`; none for its header.
 
-    An impossible question has no answers.
+    Any other line is a row by itself.
     """
+    if record.keys() == {"header"}:
+        return
+    if "qas" not in record or "context" not in record:
+        yield where, record
+        return
+    for qa in objects_field(record, "qas", where):
+        yield where, _squad_row(qa, typed_field(record, "context", str, where))
+
+
+def _squad_row(qa: dict[str, object], passage: str) -> dict[str, object]:
+    """A question of SQuAD or MRQA with its paragraph, and without what else annotators gave.
+
+    An impossible question has no answers, and the label "unanswerable".
+    """
+    row = {key: value for key, value in qa.items() if key in ("id", "qid", "question")}
+    row["passages"] = passage
+    if qa.get("is_impossible") is True:
+        return row | {"answers": [], "label": "unanswerable"}
+    answers = qa.get("answers", [])
+    if isinstance(answers, list):  # with offsets, and often the same from several annotators
+        texts = [text.get("text") if isinstance(text, dict) else text for text in answers]
+        answers = [text for n, text in enumerate(texts) if text not in texts[:n]]
+    return row | {"answers": answers}
+
+
+def _read_squad(path: Path) -> Iterator[Row]:
+    """The questions of a SQuAD file, each with its paragraph as `passages`."""
     for number, article in enumerate(
         objects_field(read_packed_json(path), "data", str(path)), start=1
     ):
         where = f"{path}: article {number}"
         for paragraph in objects_field(article, "paragraphs", where):
             for qa in objects_field(paragraph, "qas", where):
-                passage = typed_field(paragraph, "context", str, where)
-                answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
-                yield where, {**qa, "answers": answers, "passages": passage}
+                yield where, _squad_row(qa, typed_field(paragraph, "context", str, where))
 
 
 def objects_field(record: object, key: str, where: str) -> list[dict[str, object]]:

@@ -22,6 +22,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 TUNED = "qwen2.5-coder-0.5b-ifqa"  # an adapter in this package, for the reader llm
 LARGE = "extractive-large"  # weights in this package, for the reader extractive
 _DISTRIBUTION = PACKAGE.replace("_", "-")
+FIRST_USE = "it is downloaded from the model hub at first use"
 _OFFLINE = "without a network, copy its folder here and name the folder"
 # no code; chat templates run in a sandbox
 _TEXT_FILES = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
@@ -222,7 +223,7 @@ def missing_model(name: str, root: Path = Path()) -> str:
         return ""
     if name in _BY_NAME or is_packaged(name) or is_gguf(name):
         return _how_to_get(name, "")
-    return f"it is downloaded from the model hub at first use; {_OFFLINE}"
+    return f"{FIRST_USE}; {_OFFLINE}"
 
 
 def model_requirement(name: str, root: Path = Path()) -> Requirement:

@@ -7,6 +7,7 @@ cores; they only tell minutes from days.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,12 +19,13 @@ from typing import Any, cast
 import psutil
 from rich.filesize import decimal
 
-from ifqa.config.corpus import CorpusConfig, load_corpus
+from ifqa.config.corpus import ConfiguredIndex, CorpusConfig, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
-from ifqa.corpus.sources import estimate_build
+from ifqa.corpus.sources import BuildEstimate, estimate_build, published_build
 from ifqa.errors import ConfigError, IfqaError, ServiceError
 from ifqa.formatting import format_duration, pluralize
+from ifqa.models.places import FIRST_USE
 from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.pipeline.index import Index
 from ifqa.pipeline.opening import refuse_other_families
@@ -38,13 +40,15 @@ from ifqa.pipeline.stages import will_ask
 from ifqa.pipeline.system import System
 from ifqa.plugins import ConfiguredPlugin, Plugins
 from ifqa.protocols import Requirement, Retriever
-from ifqa.records import Passage, Request
+from ifqa.records import BuildCost, Passage, Request
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.resources import describe_environment, find_resource
 from ifqa.workers.hardware import cores
 from ifqa.workers.pool import Engine, Workers, ask_nodes
+
+_FETCH = re.compile(r"ifqa data [\w.-]+")  # the command in a message that fetches what is missing
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,9 @@ def findings_json(name: str, findings: Sequence[Finding], problem: str) -> dict[
     needs = [requirement_json(need) for need in findings if isinstance(need, Requirement)]
     work = [asdict(part) for part in findings if isinstance(part, Work)]
     missing = sum(not need["here"] for need in needs)
-    return {"name": name, "work": work, "needs": needs, "missing": missing, "problem": problem}
+    fetch = fetch_commands(str(need["how"]) for need in needs)
+    report = {"name": name, "work": work, "needs": needs, "missing": missing}
+    return {**report, "fetch": fetch, "problem": problem}
 
 
 def requirement_json(need: Requirement) -> dict[str, object]:
@@ -133,10 +139,12 @@ def check(
     `changes` change an experiment's settings, as in `override`. With `engine` "ray", the
     requirements are those of each node of the cluster, and differences of its versions from this
     machine's. `shared` has the fingerprints of the stages of earlier checks, whose work this one
-    shares, and gets those of this one. IfqaError if the name is unknown; or, after all other
-    checks, if something is missing, wrong or too large for this machine.
+    shares, and gets those of this one. The last line names the commands that fetch what is missing.
+    IfqaError if the name is unknown; or, after all other checks, if something is wrong, too large
+    for this machine, or missing and not to be fetched by ifqa.
     """
     parts: list[Callable[[], Iterable[Finding]]]
+    problems: list[str] = []
     if _is_corpus(name, root):
         if changes:
             raise ConfigError(
@@ -146,14 +154,16 @@ def check(
         build = CorpusBuild(load_corpus(name, root))
         corpus = build.corpus
         yield f"corpus {name}"
-        parts = [partial(_check_corpus, build, corpus.indexes)]
+        parts = [partial(_check_corpus, build, corpus.indexes, problems)]
         here = partial(_corpus_requirements, corpus, corpus.indexes)
     else:
         run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
         yield f"experiment {experiment.name}: {experiment.benchmark} {experiment.split}"
         system = System(run)
-        parts = [partial(_check_corpus, run.corpus, experiment.indexes)] if run.corpus else []
+        parts = []
+        if run.corpus:
+            parts.append(partial(_check_corpus, run.corpus, experiment.indexes, problems))
         if conversion := _pending_conversion(run):
             parts.append(partial(_work_after_conversion, run, conversion))
         else:
@@ -167,43 +177,75 @@ def check(
     parts.append(
         partial(_node_requirements, name, changes, root.absolute()) if engine == "ray" else here
     )
-    problems: list[str] = []
+    yield from _check_parts(parts, problems)
+
+
+def _check_parts(
+    parts: Iterable[Callable[[], Iterable[Finding]]], problems: list[str]
+) -> Iterator[Finding]:
+    """The findings of all parts, and the commands that fetch what is missing.
+
+    IfqaError has the problems that no command of ifqa mends, each once.
+    """
+    missing: list[Requirement] = []
     for part in parts:
         try:
-            yield from part()
+            for finding in part():
+                if isinstance(finding, Requirement) and not finding.present:
+                    missing.append(finding)
+                yield finding
         except IfqaError as error:
             problems.append(str(error))
-    if problems:
-        raise IfqaError("; ".join(dict.fromkeys(problems)))
+    for need in missing:
+        if not any(need.name in problem or need.remedy in problem for problem in problems):
+            problems.append(f"{need.name}: {need.remedy}")
+    if commands := fetch_commands(problems):
+        yield f"  fetch    {' && '.join(commands)}"
+    if lacking := [problem for problem in dict.fromkeys(problems) if not _is_fetched(problem)]:
+        raise IfqaError("; ".join(lacking))
 
 
-def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
+def fetch_commands(problems: Iterable[str]) -> list[str]:
+    """The commands by which these problems say that ifqa fetches what is missing, each once."""
+    found = (command for problem in problems for command in _FETCH.findall(problem))
+    return list(dict.fromkeys(found))
+
+
+def _is_fetched(problem: str) -> bool:
+    """Whether something is only missing until ifqa fetches it."""
+    return bool(_FETCH.search(problem)) or FIRST_USE in problem
+
+
+def _check_corpus(
+    build: CorpusBuild, indexes: Collection[str], problems: list[str]
+) -> Iterator[Finding]:
+    """The passages and indexes of a corpus; what is missing is appended to `problems`."""
     corpus = build.corpus
     workers = build.corpus.workers or cores()
     todo = list[Work]()
     for name in indexes:
         build.index(name)  # raises if the corpus has no such index
     what = f"passages of {corpus.name}"
-    count = 0
+    sources_missing = False
     if build.is_current(PASSAGES):
         count = build.finished(PASSAGES)["record"]["passages"]
         yield Work(what, True, count)
     else:
-        expected = estimate_build(build.sources)
+        expected, how = _estimate_passages(build, problems)
+        sources_missing = expected.seen == 0
         count = round(expected.passages)
         seconds = expected.seconds(workers)
         memory = expected.memory(workers)
-        seen = (
-            f"with {pluralize(workers, 'worker')}, estimated from {expected.seen:.1%} of the input"
-        )
-        todo.append(Work(what, False, count, seconds, expected.disk, memory, note=seen))
+        note = f"with {pluralize(workers, 'worker')}, {how}"
+        todo.append(Work(what, False, count, seconds, expected.disk, memory, note=note))
         yield todo[0]
     for name in indexes:
         index = build.index(name)
         what = f"index {name} of {corpus.name}"
-        if build.is_current(Index(name)):
+        # The passages decide whether an index is current
+        if not sources_missing and build.is_current(Index(name)):
             yield Work(what, True)
-        elif cost := index.plugin.forecast(count, index.local_settings):
+        elif cost := _estimate_index(index, count, problems):
             note = cost.about.strip(" ;,")
             todo.append(Work(what, False, None, cost.seconds, cost.disk, cost.memory, note=note))
             yield todo[-1]
@@ -228,6 +270,40 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         needs = f"corpus {corpus.name} needs about {decimal(round(memory))} of memory"
         has = f"this machine has {decimal(round(available))}"
         raise IfqaError(f"{needs}, but {has}; use fewer workers: [passages] workers = 1")
+
+
+def _estimate_passages(build: CorpusBuild, problems: list[str]) -> tuple[BuildEstimate, str]:
+    """The cost of a corpus's passages, and what it is estimated from.
+
+    A published source that is not fetched yet has a known size; that it is missing is appended to
+    `problems`. Raises IfqaError for any other source that cannot be read.
+    """
+    try:
+        expected = estimate_build(build.sources)
+    except IfqaError as error:
+        published = published_build(build.corpus.sources)
+        if published is None:
+            raise
+        problems.append(str(error))
+        return published, "from the published size, by measured rates"
+    return expected, f"estimated from {expected.seen:.1%} of the input"
+
+
+def _estimate_index(index: ConfiguredIndex, passages: int, problems: list[str]) -> BuildCost | None:
+    """The cost of an index; None if unknown.
+
+    An error, such as that of an encoder which cannot be reached, is appended to `problems`: the
+    other indexes keep their estimates.
+    """
+    try:
+        return index.plugin.forecast(passages, index.local_settings)
+    except IfqaError as error:
+        problems.append(str(error))
+    try:
+        return index.plugin.expected_cost(passages, index.local_settings)
+    except IfqaError as error:
+        problems.append(str(error))
+    return None
 
 
 def _pending_conversion(run: Run) -> str:
@@ -440,7 +516,9 @@ def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list
         try:
             _ = CorpusBuild(replace(corpus, sources=(source,))).sources
         except IfqaError as error:
-            remedy = str(error) + (f" ({corpus.about.rstrip('.')})" if corpus.about else "")
+            remedy = str(error)
+            if corpus.about and not _FETCH.search(remedy):
+                remedy += f" ({corpus.about.rstrip('.')})"
         needs.append(Requirement(name, remedy))
     for name in indexes:
         if name in corpus.indexes:

@@ -1,8 +1,9 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
 An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (of
-an experiment, a split or a file) become Pyserini's topics, or a file of the benchmark `file`. The
-retriever `run` reads runs of other tools.
+an experiment, a split or a file) become Pyserini's topics, a file of the benchmark `file`, a folder
+for the library `datasets`, or, with a corpus, TREC qrels of all its passages. The retriever `run`
+reads runs of other tools.
 """
 
 import logging
@@ -11,29 +12,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.benchmarks.file import write_questions
-from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.errors import ConfigError, IfqaError, MissingInput, unknown_name
+from ifqa.config.experiment import load_experiment
+from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.formats.ctxs import write_ctxs
+from ifqa.formats.hf_dataset import is_dataset, write_dataset
 from ifqa.formats.questions import read_questions, write_topics
-from ifqa.formats.runs import write_qrels, write_run
+from ifqa.formats.runs import write_run
 from ifqa.formats.tables import unpacked_suffix
-from ifqa.pipeline.corpus_build import CorpusBuild
-from ifqa.pipeline.passages import open_store
+from ifqa.pipeline.qrels import judge_corpus, judge_run
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.plugins import known_names, open_benchmark
-from ifqa.records import Hit, Question, gold_id
-from ifqa.scoring.gold_overlap import covers
+from ifqa.records import Question
 from ifqa.storage.files import require_file
 
 logger = logging.getLogger(__name__)
 
-# Each writes questions and returns how many it wrote
-WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
-    "topics": write_topics,
-    "file": write_questions,
+# Each writes questions of a source and returns how many it wrote
+WRITERS: dict[str, Callable[[Path, Sequence[Question], str], int]] = {
+    "topics": lambda to, questions, _: write_topics(to, questions),
+    "file": lambda to, questions, _: write_questions(to, questions),
+    "dataset": write_dataset,
 }
 RUNS = ("ctxs", "trec", "qrels")
 _BY_SUFFIX = {
@@ -42,16 +42,22 @@ _BY_SUFFIX = {
     ".qrels": "qrels",
     ".tsv": "topics",
     ".jsonl": "file",
+    "": "dataset",  # a folder
 }
 
 
-def convert(source: str, to: Path, k: int | None = None, force: bool = False) -> Path:
+def convert(
+    source: str, to: Path, k: int | None = None, force: bool = False, corpus: str = ""
+) -> Path:
     """Write a run, questions or judgements to a file of another format; returns that file.
 
     Args:
         source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file of questions.
-        to: the file to write; its suffix gives the format. If it is a link, its target is written.
+        to: the file to write; its suffix gives the format, and a name without a suffix is a folder
+            for `datasets`. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
+        force: overwrite an existing file.
+        corpus: judge all passages of this corpus instead of those of a run; only for qrels.
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # not 1: a Windows path begins with "C:"
@@ -60,29 +66,32 @@ def convert(source: str, to: Path, k: int | None = None, force: bool = False) ->
     )
     form = _BY_SUFFIX.get(to.suffix, "")
     if not form:
-        raise unknown_name("format", to.suffix, _BY_SUFFIX)
+        raise unknown_name("format", to.suffix, filter(None, _BY_SUFFIX))
     if k is not None and k < 1:
         raise ConfigError(f"--k, the number of passages to keep, must be at least 1; found {k}")
-    if k and form not in RUNS:
+    if corpus and form != "qrels":
+        raise ConfigError(f"--corpus is for .qrels; {source} becomes {form}: leave it out")
+    if k and (form not in RUNS or corpus):
         raise ConfigError(f"--k has no effect where {source} becomes {form}; leave it out")
-    if form in RUNS and (is_file or is_split):
+    if form == "qrels" and (is_file or is_split) and not corpus:
+        raise ConfigError(
+            f"{source}: wanted an experiment, whose run is judged, or --corpus NAME, to judge all "
+            "passages of a corpus"
+        )
+    if form in RUNS and (is_file or is_split) and not corpus:
         raise ConfigError(
             f"{source}: wanted an experiment with a run for {form}; questions become "
             f"{', '.join(WRITERS)}, and the retriever 'run' reads runs of other tools"
         )
-    if to.exists() and not (to.is_file() and force):
-        what = (
-            "there already; overwrite it with --force"
-            if to.is_file()
-            else "not a regular file; name another one"
-        )
-        raise IfqaError(f"{to} is {what}")
+    _refuse_existing(to, form, force)
     to = to.resolve() if to.is_symlink() else to  # so that a link stays a link
     if is_file:
         require_file(path, "file")
-    if form in WRITERS:
+    if corpus:
+        logger.info(judge_corpus(corpus, _questions(source, is_file), to))
+    elif form in WRITERS:
         questions = _questions(source, is_file)
-        written = WRITERS[form](to, questions)
+        written = WRITERS[form](to, questions, source)
         left_out = (
             f"; {len(questions) - written:,} left out: no answer"
             if written < len(questions)
@@ -92,6 +101,22 @@ def convert(source: str, to: Path, k: int | None = None, force: bool = False) ->
     else:
         _write_run(source, to, k, form)
     return to
+
+
+def _refuse_existing(to: Path, form: str, force: bool) -> None:
+    """Raise IfqaError if something is there that may not be overwritten."""
+    if not to.exists():
+        return
+    if form == "dataset":
+        replaceable = to.is_dir() and is_dataset(to)
+        what = "a folder that ifqa did not write" if to.is_dir() else "a file"
+    else:
+        replaceable = to.is_file()
+        what = "not a regular file"
+    if not replaceable:
+        raise IfqaError(f"{to} is {what}; name another one")
+    if not force:
+        raise IfqaError(f"{to} is there already; overwrite it with --force")
 
 
 def _questions(source: str, is_file: bool) -> list[Question]:
@@ -114,7 +139,7 @@ def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
     run.inputs(SCORE)
     rankings = [ranking[:k] for ranking in rankings_of(experiment, run.questions)]
     if form == "qrels":
-        logger.info(_judge(experiment, run.questions, rankings, to))
+        logger.info(judge_run(experiment, run.questions, rankings, to))
         return
     if form == "ctxs":
         write_ctxs(to, run.questions, rankings, passages_of(experiment, rankings))
@@ -122,51 +147,3 @@ def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
         ids = (question.id for question in run.questions)
         write_run(to, dict(zip(ids, rankings, strict=True)), f"ifqa-{retriever.name}")
     logger.info(f"{to}: passages of {len(rankings):,} questions")
-
-
-def _judge(
-    experiment: Experiment,
-    questions: Sequence[Question],
-    rankings: Sequence[Sequence[Hit]],
-    to: Path,
-) -> str:
-    """Write qrels of a run; returns a summary.
-
-    A passage that covers a gold passage is relevant (1), any other is not (0).
-
-    Passages that were not retrieved are not judged, except gold passages that the corpus holds
-    under their ids `gold/…`: they are relevant whether retrieved or not.
-    """
-    judged: dict[str, dict[str, int]] = {}
-    held = set[str]()
-    if experiment.corpus:
-        golds = {gold_id(text) for question in questions for text in question.gold_passages}
-        build = CorpusBuild(load_corpus(experiment.corpus, experiment.root))
-        held = set(open_store(build).find(golds))
-    for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
-        if golds := set(question.gold_passages):
-            grades = {
-                passage.id: int(any(covers(passage.text, gold) for gold in golds))
-                for passage in passages
-            }
-            grades |= {
-                name: 1 for text in question.gold_passages if (name := gold_id(text)) in held
-            }
-            # Tools average over the questions in qrels, so a question without a line would silently
-            # not count
-            judged[question.id] = grades or {gold_id(question.gold_passages[0]): 0}
-    if not judged:
-        raise MissingInput(
-            f"qrels judge by gold passages, and none of the {len(questions):,} questions has one"
-        )
-    lines = write_qrels(to, judged)
-    relevant = sum(sum(grades.values()) for grades in judged.values())
-    without = sum(not any(grades.values()) for grades in judged.values())
-    left_out = (
-        f"; {len(questions) - len(judged):,} left out: no gold passage"
-        if len(judged) < len(questions)
-        else ""
-    )
-    summary = f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions"
-    summary += f", {without:,} of them without a relevant passage{left_out}"
-    return f"{summary}; passages that the run did not retrieve are not judged"

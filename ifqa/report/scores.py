@@ -238,9 +238,16 @@ def score_cell(mean: ScoreInterval | None) -> str:
     return one_decimal(mean["value"]) if mean else "-"
 
 
+def is_too_few(mean: ScoreInterval | None, questions: int) -> bool:
+    """Whether a score counts too few of these questions for its interval to be shown."""
+    if mean is None:
+        return False
+    return mean.get("questions", mean.get("groups", questions)) < MIN_UNITS
+
+
 def interval_cell(mean: ScoreInterval | None, questions: int) -> str:
     """The interval of a score as the text of a cell; "too few" below MIN_UNITS questions."""
-    if mean and mean.get("questions", mean.get("groups", questions)) < MIN_UNITS:
+    if is_too_few(mean, questions):
         return "too few"
     if not mean or "low" not in mean:
         return "-"

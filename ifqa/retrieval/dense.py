@@ -7,6 +7,7 @@ the model normalises its vectors, the inner product is the cosine.
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,12 +18,20 @@ from rich.filesize import decimal
 
 from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import ConfigError
+from ifqa.formatting import format_duration
 from ifqa.models import loading, places
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Question, SearchResult
 from ifqa.retrieval.vectors import encoders, vector_index
 from ifqa.retrieval.vectors.vector_index import FlatIndex
-from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, estimate_encoding
+from ifqa.retrieval.vectors.vector_store import (
+    ID_BYTES,
+    SHARD_PASSAGES,
+    VERSION,
+    Shards,
+    encode_corpus,
+    estimate_encoding,
+)
 from ifqa.settings import (
     Natural,
     NotNegative,
@@ -35,10 +44,17 @@ from ifqa.settings import (
 )
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, write_json
+from ifqa.workers.hardware import cores
 from ifqa.workers.pool import Engine
 
 logger = logging.getLogger(__name__)
 
+#: DPR's passage encoders; their vectors have 768 dimensions.
+_DPR_ENCODER = re.compile(r"^facebook/dpr-ctx_encoder-")
+_DPR_DIMENSION, _FLOAT_BYTES = 768, 4
+# Passages a second. A GPU: 21 million in 8.8 hours on 8 (Karpukhin et al. 2020, section 5), with
+# batches of 64 in 16 GB (DPR's README). A core: a 7.8th of MiniLM's 26, as measured.
+_DPR_PER_GPU, _DPR_PER_CORE = 83, 3.3
 _FACTS_FILE = "dense.json"  # the build settings that a searcher needs
 
 
@@ -233,6 +249,38 @@ class Dense(IndexedRetriever):
         search_memory = decimal(int(cost.memory + search_bytes))
         about = f"{cost.about}; then {search_memory} of memory to search, or less part by part"
         return replace(cost, memory=cost.memory + 2 * part_bytes, about=about)
+
+    @classmethod
+    def expected_cost(cls, passages: int, settings: BuildSettings) -> BuildCost | None:
+        """The cost of `build` with DPR's encoder, which is not here, by the rates of docs/scale.md.
+
+        None for other encoders.
+        """
+        if not _DPR_ENCODER.search(settings.model):
+            return None
+        of_gpu = passages / _DPR_PER_GPU
+        gpus = _count_gpus("cuda")
+        if gpus:
+            seconds = of_gpu / gpus
+            about = f"by the published rate, {_DPR_PER_GPU} passages a second of a GPU of 16 GB"
+        else:
+            seconds = passages / (_DPR_PER_CORE * cores())
+            about = (
+                f"by a measured rate, {_DPR_PER_CORE} passages a second of a core; published: "
+                f"{format_duration(of_gpu)} on a GPU of 16 GB"
+            )
+        disk = float(passages * (_DPR_DIMENSION * _FLOAT_BYTES + ID_BYTES))
+        memory = 3.0 * SHARD_PASSAGES * _DPR_DIMENSION * _FLOAT_BYTES
+        search = disk
+        if settings.factory:
+            search, part = (
+                float(vector_index.estimate_bytes(settings.factory, count, _DPR_DIMENSION))
+                for count in (passages, min(passages, vector_index.PART_VECTORS))
+            )
+            disk += search
+            memory += 2 * part
+        about += f"; then {decimal(int(search))} of memory to search, or less part by part"
+        return BuildCost(seconds, disk, memory, about)
 
     @classmethod
     def training_family(cls, settings: BuildSettings, root: Path) -> str:

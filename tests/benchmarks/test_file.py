@@ -105,7 +105,7 @@ def test_an_id_depends_on_its_question():
     ("text", "complaint"),
     [
         ("", "mine.csv:1: wanted a header with the column 'question'"),
-        ("question,answers\n", "wanted questions, found none"),
+        ("question,answers\n", "wanted questions with answers, found none"),
         ("question,answers\n,x\n", "mine.csv:2: key 'question' is missing"),
         (
             "question,answers\nIf?, | \n",
@@ -172,7 +172,7 @@ def test_a_question_left_out_keeps_the_numbers_of_the_others():
 
 
 def test_a_file_without_any_answer_is_refused():
-    with refused("wanted questions, found none"):
+    with refused("wanted questions with answers, found none"):
         read(text="question,answers,label\nHow old is Tom?,,unanswerable\n")
 
 
@@ -218,3 +218,71 @@ def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
         "file  [any .csv or .jsonl]  Questions of one file"
         in ifqa_here("list", "benchmarks", folder=tmp_path).stdout
     )
+
+
+def squad(qas, context="Ada wrote it in 1843."):
+    data = [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]
+    return json.dumps({"version": "v2.0", "data": data})
+
+
+POSSIBLE = {
+    "id": "5a",
+    "question": "Who wrote it?",
+    "is_impossible": False,
+    "answers": [{"text": text, "answer_start": 0} for text in ("Ada", "Ada", "Ada wrote it")],
+}
+IMPOSSIBLE = {
+    "id": "5b",
+    "question": "Who sold it?",
+    "is_impossible": True,
+    "answers": [],
+    "plausible_answers": [{"text": "Ada", "answer_start": 0}],
+}
+
+
+def test_a_file_of_squads_second_version_is_a_benchmark():
+    [question] = read("dev-v2.0.json", squad([POSSIBLE, IMPOSSIBLE]))
+    assert question.id.startswith("file/dev-v2.0/5a-")
+    assert (question.text, question.answers, question.gold_passages) == (
+        "Who wrote it?",
+        ("Ada", "Ada wrote it"),
+        ("Ada wrote it in 1843.",),
+    )
+
+
+def test_questions_without_an_answer_are_left_out_aloud(caplog):
+    caplog.set_level("INFO", "ifqa")
+    read("dev-v2.0.json", squad([POSSIBLE, IMPOSSIBLE]))
+    assert "dev-v2.0.json: 1 question without an answer left out" in caplog.text
+
+
+def test_a_file_of_mrqa_is_a_benchmark():
+    qa = {
+        "qid": "f00",
+        "question": "Who wrote it?",
+        "question_tokens": [["Who", 0]],
+        "detected_answers": [{"text": "Ada", "char_spans": [[0, 2]], "token_spans": [[0, 0]]}],
+        "answers": ["Ada", "Ada"],
+        "is_impossible": False,
+    }
+    header = {"header": {"dataset": "SQuAD", "mrqa_split": "dev"}}
+    line = {"id": "x", "context": "Ada wrote it.", "context_tokens": [], "qas": [qa]}
+    content = "".join(json.dumps(record) + "\n" for record in (header, line))
+    Path("SQuAD.jsonl.gz").write_bytes(gzip.compress(content.encode()))
+    [question] = read("SQuAD.jsonl.gz")
+    assert question.id.startswith("file/SQuAD/f00-")
+    assert (question.answers, question.gold_passages) == (("Ada",), ("Ada wrote it.",))
+
+
+def test_the_datasets_of_flashrag_are_benchmarks():
+    row = {"id": "test_0", "question": "Who?", "golden_answers": ["Ada"], "metadata": {"a": 1}}
+    [question] = read("test.jsonl", json.dumps(row) + "\n")
+    assert question.answers == ("Ada",)
+    [cell] = read("test.csv", "question,golden_answers\nWho?,Ada | Bo\n")
+    assert cell.answers == ("Ada", "Bo")
+
+
+def test_two_names_for_answers_are_refused():
+    row = {"question": "Who?", "golden_answers": ["Ada"], "answers": ["Bo"]}
+    with refused("found both 'answers' and 'golden_answers'; wanted only one"):
+        read("test.jsonl", json.dumps(row) + "\n")

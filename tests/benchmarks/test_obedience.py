@@ -3,16 +3,21 @@ gets.
 """
 
 import json
+from pathlib import Path
 
 import pytest
+from prediction_files import write_predictions
 
-from ifqa.benchmarks.obedience import OBEYED, REAL_WORLD, RIGHT, Obedience
+from ifqa.benchmarks.obedience import OBEYED, REAL_WORLD, RIGHT, Obedience, recalls
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
 from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.run import Run
 from ifqa.records import Prediction
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.scheme import load_scheme
+from ifqa.scoring.stored_scores import read_scores
 
 
 def scores(questions, answers):
@@ -79,8 +84,65 @@ def test_the_world_is_better_low_and_pairs_are_resampled_together():
         ("obeyed", "high", "pair"),
         ("real_world", "low", "pair"),
         ("right", "high", "pair"),
+        ("Pc", "high", "pair"),
+        ("Po", "low", "pair"),
+        ("MR", "low", "pair"),
     ]
     assert scheme.groups == "part"
+
+
+def confiqa_scores(answers, split="confiqa-qa", others=()):
+    """The scores of a reader that gives these answers to ConFiQA's questions, `others` first."""
+    questions = [q for q in Obedience(Path()).questions(split) if not q.id.endswith("/twin")]
+    given = dict(zip([q.id for q in questions], [*others, *answers], strict=True))
+    name = f"mine-{len(answers)}-{len(others)}"
+    stages.run(Run(write_predictions(name, given, "obedience", split)))
+    return read_scores(Path("experiments", name, "score"))
+
+
+ANSWERS = ["Bob, of course", "It was Ada", "Bo told Ada L.", "Cy", "bobsled"]
+
+
+@pytest.fixture
+def five_records(here):
+    confiqa(here)
+    path = here / "data/confiqa/ConFiQA-QA.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) * len(ANSWERS)))
+
+
+@pytest.mark.usefixtures("five_records")
+def test_the_measures_of_confiqa_are_those_of_its_authors():
+    hits = {
+        name: sum(max(normalize(text) in normalize(answer) for text in texts) for answer in ANSWERS)
+        for name, texts in (("Pc", ["Bo", "Bob"]), ("Po", ["Ada", "Ada L."]))
+    }
+    scores = confiqa_scores(ANSWERS)["measures"]
+    assert scores["Pc"]["value"] == 100 * hits["Pc"] / len(ANSWERS) == 60
+    assert scores["Po"]["value"] == 100 * hits["Po"] / len(ANSWERS) == 40
+    assert scores["MR"]["value"] == pytest.approx(100 * hits["Po"] / (hits["Po"] + hits["Pc"]))
+
+
+@pytest.mark.usefixtures("five_records")
+def test_the_measures_of_confiqa_leave_out_other_parts():
+    count = len(Obedience().questions("sample-dev")) // 2
+    alone = confiqa_scores(ANSWERS)["measures"]
+    scores = confiqa_scores(ANSWERS, "sample-dev+confiqa-qa", ["Bo"] * count)
+    assert {name: scores["measures"][name]["value"] for name in ("Pc", "Po", "MR")} == {
+        name: alone[name]["value"] for name in ("Pc", "Po", "MR")
+    }
+    assert scores["measures"]["Pc"]["questions"] == 2 * len(ANSWERS)
+    assert not {"Pc", "Po", "MR"} & scores["groups"]["sample-dev"]["measures"].keys()
+
+
+@pytest.mark.usefixtures("five_records")
+def test_answers_that_hold_neither_have_no_memorization_ratio():
+    scores = confiqa_scores(["Cy"] * len(ANSWERS))["measures"]
+    assert (scores["Pc"]["value"], scores["Po"]["value"]) == (0, 0)
+    assert "MR" not in scores
+
+
+def test_a_gold_answer_of_articles_alone_is_never_held():
+    assert not recalls("an answer", ["The", "a."])
 
 
 def test_a_reader_of_ifqa_is_of_its_family():

@@ -8,7 +8,6 @@ import runpy
 import shutil
 from pathlib import Path
 
-import plots
 import pytest
 
 from ifqa.config.experiment import load_experiment
@@ -134,7 +133,7 @@ def notebook_run(request, kernel):
     name, replaced, printed = RUNS[request.param]
     book = RUN["opened"](name)
     if replaced:
-        parameters_cell(book).source = replaced
+        parameters_cell(book).source = f'{replaced}\nfigures = "figures"\ncolumns = 1\n'
     kernel.nb = book
     kernel.reset_execution_trackers()
     for number, cell in enumerate([nbformat.v4.new_code_cell(FORGET), *book.cells], start=-1):
@@ -166,8 +165,8 @@ def portable_outputs(book):
     return {cell: text for cell, text in (texts | masked).items() if cell not in ALL_DIFFERS}
 
 
-def test_a_notebook_runs_with_any_parameters_and_draws_its_figures(notebook_run):
-    name, book, _, printed = notebook_run
+def test_a_notebook_runs_with_any_parameters_and_draws_its_figures(notebook_run, workplace):
+    name, book, is_unchanged, printed = notebook_run
     streams = {"stdout": "", "stderr": ""}
     for output in outputs(book):
         assert output.output_type != "error"
@@ -183,6 +182,8 @@ def test_a_notebook_runs_with_any_parameters_and_draws_its_figures(notebook_run)
         if "image/png" in output.get("data", {})
     ]
     assert len(images) == FIGURES[name]
+    if not is_unchanged:
+        assert len([*(workplace / "figures").glob("*.pdf")]) >= FIGURES[name]
     assert all(base64.b64decode(image).startswith(b"\x89PNG") for image in images)
 
 
@@ -208,22 +209,3 @@ def test_a_notebook_is_saved_after_a_complete_run_without_traces_of_the_machine(
     )
     places = ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback")
     assert [place for place in places if place in str(visible_outputs(book))] == []
-
-
-def test_intervals_are_drawn_in_rows_with_a_legend_for_more_than_one_series():
-    from matplotlib.figure import Figure
-
-    assert plots.percent([0.0, 1.0, 1.0, 1.0])[0] == 75
-    single, double = Figure().subplots(1, 2)
-    plots.draw_intervals(single, {"": {"EM": (50.0, 40.0, 60.0)}}, "score (%)")
-    series = {
-        "a": {"EM": (50.0, 40.0, 60.0), "F1": (60.0, 60.0, 60.0)},
-        "b": {"F1": (1.0, 1.1, 2.0)},
-    }
-    plots.draw_intervals(double, series, "")
-    assert single.get_legend() is None
-    assert [text.get_text() for text in double.get_legend().get_texts()] == ["a", "b"]
-    assert [tick.get_text() for tick in double.get_yticklabels()] == ["EM", "F1"]
-    (points, _, _), (others, _, _) = double.containers
-    assert list(points.get_xdata()) == [50.0, 60.0]
-    assert 0 < points.get_ydata()[1] < 1 < others.get_ydata()[0]  # in one row, one over the other

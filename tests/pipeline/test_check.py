@@ -18,6 +18,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.check import check, findings_json, requirements
 from ifqa.pipeline.run import Run
 from ifqa.protocols import Requirement
+from ifqa.retrieval.dense import Dense
 
 FILE = '[reader]\nname = "predictions"\npath = "answers.jsonl"\n'
 GOLD = '[retriever]\nname = "gold"\nk = 2\n'
@@ -309,7 +310,8 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     )
     write("indexes/few.toml", gold + Path("indexes/few.toml").read_text() + index)
     experiment('[retriever]\nname = "dense"\nk = 5\n', FILE, top='corpus = "few"')
-    assert "data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa" in check_lines()[1]
+    lines, complaint = check_lines()
+    assert (lines[-1], complaint) == ("fetch    ifqa data ifqa", "")
     mend = (
         "it is downloaded from the model hub at first use; without a network, copy its folder "
         "here and name the folder"
@@ -323,6 +325,71 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
         "here     answers.jsonl",
     ]
     assert len(need_lines("few")) == 5
+
+
+def test_what_ifqa_cannot_fetch_is_an_error(machine):
+    machine.free = 10**12
+    corpus('format = "passages"\npath = "nowhere.jsonl"')
+    assert "nowhere.jsonl" in check_lines("few")[1]
+    corpus('format = "passages"\npath = "data/psgs_w100/psgs_w100.tsv.gz"')
+    lines, complaint = check_lines("few")
+    assert (lines[-1], complaint) == ("fetch    ifqa data psgs_w100", "")
+
+
+def test_each_missing_thing_has_one_command():
+    write(
+        "indexes/enwiki.toml",
+        'about = "What `ifqa data enwiki` fetches."\n[[passages.sources]]\n'
+        'format = "dump"\npath = "data/enwiki/*.xml.bz2"\n',
+    )
+    [need] = need_lines("enwiki")
+    assert need.count("ifqa data enwiki") == 1
+
+
+def test_a_published_source_is_estimated_before_it_is_fetched(machine):
+    machine.free = 10**12
+    corpus('format = "passages"\npath = "data/psgs_w100/psgs_w100.tsv.gz"', priced='Priced"')
+    lines = check_lines("few")[0]
+    assert lines[1].startswith("to do  passages of few: about 21,015,324 passages, 15.3 GB of disk")
+    assert lines[1].endswith("with 2 workers, from the published size, by measured rates")
+    assert lines[2].endswith("for 21015324 passages")
+
+
+DPR = """
+[index.dpr]
+retriever = "dense"
+model = "facebook/dpr-ctx_encoder-single-nq-base"
+[index.unknown]
+retriever = "dense"
+model = "nobody/an-encoder"
+"""
+
+
+@pytest.mark.usefixtures("machine")
+def test_an_encoder_that_cannot_be_reached_leaves_the_other_estimates(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("ifqa.retrieval.dense.cores", lambda: 10)
+    corpus(priced='Priced"\nseconds = 60.0')
+    write("indexes/few.toml", DPR + Path("indexes/few.toml").read_text())
+    lines, complaint = check_lines("few")
+    by_name = {line.split(" of few")[0].removeprefix("to do  "): line for line in lines}
+    assert (
+        "by a measured rate, 3.3 passages a second of a core; published: " in by_name["index dpr"]
+    )
+    assert by_name["index unknown"] == "to do  index unknown of few"
+    assert "60 s" in by_name["index priced"]
+    assert "nobody/an-encoder" in complaint
+    assert "facebook/dpr-ctx_encoder-single-nq-base" in complaint
+
+
+def test_dprs_row_has_hours_disk_and_memory_by_published_rates(monkeypatch):
+    monkeypatch.setattr("ifqa.retrieval.dense.cores", lambda: 1)
+    settings = Dense.BuildSettings(model="facebook/dpr-ctx_encoder-single-nq-base")
+    cost = Dense.expected_cost(21_000_000, settings)
+    assert cost.seconds / 3600 == pytest.approx(1768, abs=1)
+    assert cost.disk == 21_000_000 * (768 * 4 + 16)
+    assert "published: 70.3 h on a GPU of 16 GB" in cost.about  # the paper: 8.8 hours on 8 GPUs
+    assert Dense.expected_cost(1, Dense.BuildSettings()) is None
 
 
 def read_few_for_a_price():

@@ -85,6 +85,21 @@ def test_what_is_no_regular_file_is_not_overwritten(run_folder):
     assert (run_folder / "x.trec").is_fifo()
 
 
+def test_a_name_without_a_suffix_is_a_folder_for_datasets(run_folder):
+    convert("sample:dev", run_folder / "questions")
+    assert (run_folder / "questions/data/dev.jsonl").is_file()
+    with pytest.raises(IfqaError, match="questions is there already; overwrite it with --force"):
+        convert("sample:dev", run_folder / "questions")
+    convert("mine", run_folder / "questions", force=True)
+    assert (run_folder / "questions/data/mine.jsonl").is_file()
+
+
+def test_a_folder_of_others_is_never_replaced(run_folder):
+    with pytest.raises(IfqaError, match="experiments is a folder that ifqa did not write"):
+        convert("sample:dev", run_folder / "experiments", force=True)
+    assert (run_folder / "experiments/mine.toml").is_file()
+
+
 def test_a_link_is_followed(run_folder):
     (run_folder / "link.trec").symlink_to(run_folder / "target.trec")
     for name in ("link.trec", "y.trec"):
@@ -115,6 +130,15 @@ def test_a_run_older_than_its_experiment_is_refused(folder):
         ("topics.tsv", "x.jsonl", {}, "would be empty: wanted questions with answers"),
         ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
         ("closed", "x.json", {}, "has no .retriever."),
+        (
+            "sample:dev",
+            "x.qrels",
+            {},
+            "wanted an experiment, whose run is judged, or --corpus NAME",
+        ),
+        ("mine", "x.json", {"corpus": "gold"}, "--corpus is for .qrels; mine becomes ctxs"),
+        ("sample:dev", "x.qrels", {"corpus": "no"}, "unknown corpus .no.; known"),
+        ("sample:dev", "x.qrels", {"corpus": "gold", "k": 2}, "--k has no effect"),
         ("some/where", "x.tsv", {}, "file not found"),
         (
             "run.trec",
@@ -206,13 +230,13 @@ def test_qrels_judge_retrieved_passages_beside_gold_passages(corpus_run):
         }
 
 
-@pytest.mark.parametrize("name", ["searched", "mine"])
-def test_ir_measures_finds_our_gold_recall_in_our_files(corpus_run, name):
+@pytest.mark.parametrize(("name", "corpus"), [("searched", ""), ("searched", "gold"), ("mine", "")])
+def test_ir_measures_finds_our_gold_recall_in_our_files(corpus_run, name, corpus):
     import ir_measures
     from ir_measures import Success
 
     stages.retrieve(Run(load_experiment("mine")))
-    convert(name, corpus_run / "x.qrels")
+    convert(name, corpus_run / "x.qrels", corpus=corpus)
     convert(name, corpus_run / "x.trec")
     qrels = list(ir_measures.read_trec_qrels(str(corpus_run / "x.qrels")))
     run = list(ir_measures.read_trec_run(str(corpus_run / "x.trec")))
@@ -229,6 +253,39 @@ def test_ir_measures_finds_our_gold_recall_in_our_files(corpus_run, name):
         ]
         theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]
         assert theirs == pytest.approx(statistics.mean(ours))
+
+
+def test_qrels_of_a_corpus_judge_all_its_passages(corpus_run):
+    convert("sample:dev", corpus_run / "x.qrels", corpus="gold")
+    passages = list(PassageStore(corpus_run / "indexes/gold/passages"))
+    expected = {
+        (question.id, passage.id)
+        for question in open_benchmark("sample").questions("dev")
+        for passage in passages
+        if any(covers(passage.text, gold) for gold in question.gold_passages)
+    }
+    lines = [line.split() for line in (corpus_run / "x.qrels").read_text().splitlines()]
+    assert {(line[0], line[2]) for line in lines} == expected
+    assert {line[3] for line in lines} == {"1"}
+
+
+def test_qrels_of_a_corpus_do_not_depend_on_a_run(corpus_run):
+    for source in ("searched", "sample:dev"):
+        convert(source, corpus_run / f"{source}.qrels", corpus="gold")
+    assert (corpus_run / "searched.qrels").read_bytes() == (
+        corpus_run / "sample:dev.qrels"
+    ).read_bytes()
+
+
+def test_a_question_without_a_relevant_passage_keeps_a_line(corpus_run, capsys):
+    (corpus_run / "mine.jsonl").write_text(
+        '{"question": "If so?", "answers": ["a"], "passages": ["words of no passage there"]}\n'
+        '{"question": "If not?", "answers": ["a"]}\n'
+    )
+    convert("file:mine.jsonl", corpus_run / "x.qrels", corpus="gold")
+    (line,) = (corpus_run / "x.qrels").read_text().splitlines()
+    assert line.split()[3] == "0"
+    assert "1 left out: no gold passage" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.scoring.gold_overlap import covers, word_grams
+from ifqa.scoring.gold_overlap import GoldIndex, covers, word_grams
 
 
 def words(seed, count=100):
@@ -54,3 +54,14 @@ def test_a_short_gold_must_stand_whole():
         ("", " — "),
     ]
     assert [pair for pair in [covered, *others] if covers(*pair)] == [covered]
+
+
+_TEXTS = st.lists(st.sampled_from("one two three (four) five Six".split()), max_size=14).map(
+    " ".join
+)
+
+
+@given(_TEXTS, st.lists(_TEXTS, max_size=6))
+def test_the_index_finds_what_each_comparison_finds(passage, golds):
+    expected = {gold for gold in golds if covers(passage, gold)}
+    assert set(GoldIndex(golds).covered_by(passage)) == expected

@@ -37,6 +37,8 @@ _PSGS_URL = "https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz
 # (ir_datasets/etc/downloads.json, "dpr-w100").
 _PSGS_SHA256 = "c39b020c855a2b5c25ffef3abe4a3b6f9b829ad7dbc14ec3d163d34d7c53ea8d"
 _PSGS = RemoteFile(_PSGS_URL, Path("psgs_w100.tsv.gz"), 4_694_541_059, "sha256", _PSGS_SHA256)
+# DPR's own count (Karpukhin et al. 2020), and that of docs/scale.md
+_PUBLISHED_PASSAGES = {PASSAGES: 21_015_324, "enwiki": 27_500_000}
 _LARGEST_LISTING = 1 << 24  # bytes of a list of files
 
 
@@ -58,13 +60,25 @@ def is_published(name: str) -> bool:
 
 def fetch_hint(path: str) -> str:
     """Advice for a missing source, such as the command that downloads data/NAME/."""
-    parts = Path(path).parts
-    names = [name for parent, name in pairwise(parts) if parent == "data" and is_published(name)]
-    return (
-        f"fetch it with: ifqa data {names[-1]}"
-        if names
-        else "put it there or name another in the corpus file"
-    )
+    name = _published_name(path)
+    if name:
+        return f"fetch it with: ifqa data {name}"
+    return "put it there or name another in the corpus file"
+
+
+def published_passages(path: str) -> int | None:
+    """The number of passages in a published source that is not fetched yet; None if unknown."""
+    return _PUBLISHED_PASSAGES.get(_published_name(path))
+
+
+def _published_name(path: str) -> str:
+    """The wiki, or `psgs_w100`, that belongs into a path below data/; empty if none does."""
+    names = [
+        name
+        for parent, name in pairwise(Path(path).parts)
+        if parent == "data" and is_published(name)
+    ]
+    return names[-1] if names else ""
 
 
 def fetch_source(name: str, date: str = "", url: str = "") -> Iterator[str]:

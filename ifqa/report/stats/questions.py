@@ -114,7 +114,7 @@ class SplitCounts(TypedDict):
     asked: dict[str, int]  # questions by `question_word`
     several: int  # questions whose answers differ after normalisation
     #: Questions with an answer in a gold passage, and questions with gold passages. The share is
-    #: the ceiling of answer recall, None without gold passages.
+    #: the gold passages' own answer recall, None without gold passages.
     in_gold: tuple[int, int]
     percent: dict[str, dict[str, float | None]]  # "types", "asked" and "answers", as in `PAPER`
 
@@ -277,7 +277,7 @@ def tables(counts: BenchmarkCounts) -> Iterator[Table]:
     yield share_table(f"What the answer is, in %: by rule{by_hand}", "types", TYPES)
     note = (
         "several: more than one answer. in gold: a gold passage holds an answer (the\n"
-        "ceiling of answer recall)."
+        "answer recall of the gold passages themselves)."
     )
     yield share_table("Answers and gold passages, in %", "answers", ("several", "in_gold"), note)
     yield share_table("The question word of the main clause, in %", "asked", QUESTION_WORDS)
