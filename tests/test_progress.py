@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from collections.abc import Callable
 from io import StringIO
 from threading import Event
 
@@ -122,7 +123,7 @@ def lines_of(monkeypatch, capsys, total, *steps, unit=""):
     """
     now = [0.0]
     todo = list(steps)
-    advances = []
+    advances: list[Callable[[float], None]] = []
     started = Event()
     finished = Event()
 

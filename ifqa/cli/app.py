@@ -40,11 +40,10 @@ logger = logging.getLogger(__name__)
 _Timeout = Annotated[float, Option(min=1, max=3600, help="Seconds that an answer may take.")]
 _Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
-_PANELS = _ASK, _RUN, _DATA, _TRAIN, _LOOK = (
+_PANELS = _ASK, _RUN, _DATA, _LOOK = (
     "Ask and serve",
     "Run an experiment",
-    "Prepare data",
-    "Train",
+    "Prepare data, train",
     "Look",
 )
 
@@ -456,7 +455,7 @@ def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
 
 
 app.add_typer(data, name="data", rich_help_panel=_DATA)
-app.add_typer(train, name="train", rich_help_panel=_TRAIN)
+app.add_typer(train, name="train", rich_help_panel=_DATA)
 app.add_typer(stats, name="stats", rich_help_panel=_LOOK)
 for command in app.registered_commands:
     if command.callback:

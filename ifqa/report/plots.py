@@ -34,6 +34,7 @@ _LEGEND_LINE = 0.25  # inches: a legend of one line
 def use_paper_style() -> None:
     """Set matplotlib's defaults: small type that stays text in a PDF, no box around the axes."""
     import matplotlib.pyplot as plt
+    from matplotlib.rcsetup import cycler
 
     plt.rcParams |= {
         "font.size": 8,
@@ -41,7 +42,7 @@ def use_paper_style() -> None:
         "legend.frameon": False,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "axes.prop_cycle": plt.cycler(color=COLOURS, marker=MARKERS),
+        "axes.prop_cycle": cycler(color=COLOURS, marker=MARKERS),
         "lines.markersize": 4,
         "lines.linewidth": 1.2,
         "hatch.linewidth": 0.6,

@@ -27,7 +27,7 @@ def test_the_help_groups_the_verbs():
         for line in output("--help").splitlines()
         if line.startswith("╭")
     ]
-    assert panels == ["Ask and serve", "Run an experiment", "Prepare data", "Train", "Look"]
+    assert panels == ["Ask and serve", "Run an experiment", "Prepare data, train", "Look"]
 
 
 def test_a_kind_is_listed_whole():

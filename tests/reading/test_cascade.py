@@ -222,7 +222,7 @@ class Interrupted(Scripted):
 @pytest.mark.parametrize("stored", [0, 1, 2])
 def test_a_resumed_bar_starts_with_the_stored_completions(stored):
     reader = cascade(Interrupted(stored), sure=1.0)
-    done = []
+    done: list[float] = []
     reader.answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
     assert done[0] == stored
     assert sum(done) == 2
@@ -231,6 +231,6 @@ def test_a_resumed_bar_starts_with_the_stored_completions(stored):
 
 def test_a_bar_never_counts_more_than_the_questions():
     reader = cascade(Interrupted(2), sure=0.0001)
-    done = []
+    done: list[float] = []
     reader.answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
     assert sum(done) == 2
