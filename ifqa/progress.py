@@ -5,6 +5,7 @@ package's logger.
 import logging
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 Report = Callable[[str, float, object], None]
 
 _DELAY = 0.5  # seconds of work before its bar appears
-# Seconds between lines where there is no terminal; the first pauses are shorter
-_LONGEST_PAUSE = 60
+_LINE_SECONDS = 60  # between lines where there is no terminal
+_RATE_LINES = 5  # the rate in a line is that since so many lines before
+_SETTLED_SECONDS = 1  # after which a resumed task has passed what was done before
 
 _quiet = False
 _reports: list[Report] = []  # of the bars that are shown, the newest last; in a worker, of the pool
@@ -90,12 +92,12 @@ def bar(  # noqa: PLR0915
     Call the yielded function with the work done since the last call.
 
     After half a second the bar shows amount, rate and ETA, and what `report` tells of the work
-    within a task. If stderr is not a terminal, it prints lines instead: every few seconds at first,
-    then once a minute. The unit "bytes" shows kB and MB.
+    within a task. If stderr is not a terminal, it prints a line a minute instead, with the rate of
+    the last minutes. What is done in the first second does not count for that rate: a resumed task
+    passes what it finds done. The unit "bytes" shows kB and MB.
     """
     display = _display()
     ended = Event()
-    started = time.monotonic()
     task_id = display.add_task(
         printable_line(label), total=total, visible=False, unit=unit, state=""
     )
@@ -129,13 +131,13 @@ def bar(  # noqa: PLR0915
                 display.update(task_id, visible=True)
                 display.start()
         elif not display.console.is_interactive:
-            while not ended.wait(min(_LONGEST_PAUSE, max(1, time.monotonic() - started))):
-                remaining = (
-                    f", about {timedelta(seconds=int(task.time_remaining))} to go"
-                    if task.time_remaining
-                    else ""
-                )
-                write_line(f"{label}: {_state(task)}{remaining}{name and f', reading {name}'}")
+            ended.wait(_SETTLED_SECONDS)
+            seen = deque([(time.monotonic(), task.completed)], maxlen=_RATE_LINES)
+            while not ended.wait(_LINE_SECONDS):
+                now = (time.monotonic(), task.completed)
+                pace = _pace(task, seen[0], now)
+                seen.append(now)
+                write_line(f"{label}: {_amounts(task)}{pace}{name and f', reading {name}'}")
 
     watcher = Thread(target=watch, daemon=True)
     if not _quiet:
@@ -176,12 +178,32 @@ def _display() -> "Progress":
 
 
 def _state(task: "Task") -> str:
+    speed = f", {_amount(task, task.speed)}/s" if task.speed and task.speed >= 1 else ""
+    return _amounts(task) + speed
+
+
+def _amounts(task: "Task") -> str:
+    of = "" if task.total is None else f" of {_amount(task, task.total)}"
+    return f"{_amount(task, task.completed)}{of}"
+
+
+def _amount(task: "Task", count: float) -> str:
     from rich.filesize import decimal
 
-    def amount(count: float) -> str:
-        return decimal(int(count)) if task.fields["unit"] == "bytes" else f"{count:,.0f}"
+    return decimal(int(count)) if task.fields["unit"] == "bytes" else f"{count:,.0f}"
 
-    of = "" if task.total is None else f" of {amount(task.total)}"
-    return f"{amount(task.completed)}{of}" + (
-        f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else ""
-    )
+
+def _pace(task: "Task", before: tuple[float, float], now: tuple[float, float]) -> str:
+    """The rate between two moments, each with the work done by then, and the time to go.
+
+    Empty if nothing was done.
+    """
+    seconds = now[0] - before[0]
+    rate = (now[1] - before[1]) / seconds if seconds > 0 else 0.0
+    if rate <= 0:
+        return ""
+    pace = f", {_amount(task, rate)}/s" if rate >= 1 else f", {60 * rate:,.1f}/min"
+    if task.total is None:
+        return pace
+    left = timedelta(seconds=int(max(task.total - now[1], 0) / rate))
+    return f"{pace}, about {left} to go"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from collections.abc import Callable
 from io import StringIO
 from threading import Event
 
@@ -116,27 +117,60 @@ def test_nested_bars_are_shown_below_each_other_and_vanish():
     assert progress._display().tasks == []
 
 
-def test_lines_take_the_place_of_a_bar_where_there_is_no_terminal(monkeypatch, capsys):
-    seconds = iter(range(10_000))
-    pauses = []
+def lines_of(monkeypatch, capsys, total, *steps, unit=""):
+    """The lines of a bar without a terminal. Each step works while the watcher waits; a wait takes
+    as long as it says, on a clock of its own.
+    """
+    now = [0.0]
+    todo = list(steps)
+    advances: list[Callable[[float], None]] = []
+    started = Event()
+    finished = Event()
 
-    class Hurried(Event):
+    class Clock(Event):
         def wait(self, timeout=None):
-            pauses.append(timeout)
-            return self.is_set()
+            now[0] += timeout
+            started.wait(5)
+            if not todo:
+                finished.set()
+                return True
+            todo.pop(0)(advances[0])
+            return False
 
-    monkeypatch.setattr(progress, "Event", Hurried)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds, 10_000))
-    with bar("SHA-256 of [/b]\x1b[31m", 2, "bytes"):
-        while len(pauses) < 90:
-            time.sleep(0.001)
-        progress.report("a.pdf", 1)
-        lines = ""
-        while "reading" not in lines:
-            lines += capsys.readouterr().err
-    assert "SHA-256 of [/b]\ufffd[31m: 1 byte of 2 bytes, reading a.pdf\n" in lines
-    assert pauses[0] == 1
-    assert max(pauses) == 60
+    monkeypatch.setattr(progress, "Event", Clock)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with bar("SHA-256 of [/b]\x1b[31m", total, unit) as advance:
+        advances.append(advance)
+        started.set()
+        assert finished.wait(5)
+    return capsys.readouterr().err.splitlines()
+
+
+NAME = "SHA-256 of [/b]\ufffd[31m"
+
+
+def test_lines_take_the_place_of_a_bar_where_there_is_no_terminal(monkeypatch, capsys):
+    steps = [lambda _: None, lambda advance: advance(1), lambda _: progress.report("a.pdf", 1)]
+    lines = lines_of(monkeypatch, capsys, 121, *steps, unit="bytes")
+    assert lines == [
+        f"{NAME}: 1 byte of 121 bytes, 1.0/min, about 2:00:00 to go",
+        f"{NAME}: 2 bytes of 121 bytes, 1.0/min, about 1:59:00 to go, reading a.pdf",
+    ]
+
+
+def test_work_that_a_resumed_task_finds_done_has_no_rate(monkeypatch, capsys):
+    steps = [lambda advance: advance(900), lambda _: None, lambda advance: advance(60)]
+    assert lines_of(monkeypatch, capsys, 1000, *steps) == [
+        f"{NAME}: 900 of 1,000",
+        f"{NAME}: 960 of 1,000, 30.0/min, about 0:01:20 to go",
+    ]
+
+
+def test_the_rate_is_that_of_the_last_minutes(monkeypatch, capsys):
+    slow = [lambda advance: advance(1)] * 3
+    fast = [lambda advance: advance(120)] * 6
+    *_, last = lines_of(monkeypatch, capsys, None, lambda _: None, *slow, *fast)
+    assert last == f"{NAME}: 723, 2/s"
 
 
 def test_work_of_less_than_half_a_second_shows_nothing(capsys):

@@ -74,7 +74,7 @@ def test_the_prompt_shows_annotated_passages_only_if_asked():
 
 def test_other_passages_are_refused():
     with pytest.raises(ConfigError, match="passages: wanted none or gold, found 'all'"):
-        load_records("sample", "dev", "all")
+        load_records("sample", "dev", "all")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

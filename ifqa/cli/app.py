@@ -212,15 +212,14 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     from rich.console import Console
 
     from ifqa.pipeline.probe import probe as probe_all
-    from ifqa.report.result_tables import losses_table
+    from ifqa.report.result_tables import show_losses
 
-    name = run.experiment.name
     losses = probe_all(run, workers)
     if json:
-        options.print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
+        shown = [asdict(loss) for loss in losses]
+        options.print_json({"experiment": run.experiment.name, "losses": shown})
     else:
-        width = None if sys.stdout.isatty() else 120  # a table in a pipe or a file is not cut
-        losses_table({name: losses}).show(Console(highlight=False, width=width))
+        show_losses(losses, Console(highlight=False))
 
 
 @app.command(rich_help_panel=_RUN, cls=options.SweepCommand)

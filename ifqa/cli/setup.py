@@ -32,8 +32,6 @@ _PACKAGES = (  # name, purpose, the extra that installs it
     ("pyserini", "BM25 through Lucene", ""),
     ("torch", "readers, dense retrieval", ""),
     ("sentence-transformers", "dense retrieval, reranking", ""),
-    ("faiss-cpu", "approximate search", "cpu"),
-    ("faiss-gpu", "approximate search on a GPU", "gpu"),
     ("datasets", "training rerankers and dense retrievers", "train"),
     ("pyarrow", "articles in Parquet files", "parquet"),
     ("xllamacpp", "GGUF files", "llama-cpp"),
@@ -41,7 +39,15 @@ _PACKAGES = (  # name, purpose, the extra that installs it
     ("pymilvus", "a shared index", "milvus"),
     ("opentelemetry-sdk", "traces", "tracing"),
     ("jupyter", "the notebooks", "notebooks"),
+    ("matplotlib", "the notebooks' figures", "notebooks"),
+    ("inspect-ai", "tasks of inspect, and its logs", "inspect"),
+    ("lm-eval", "tasks of lm-eval", "lm-eval"),
 )
+_FAISS = (  # of which one is enough, and two hide each other
+    ("faiss-cpu", "approximate search", "cpu"),
+    ("faiss-gpu", "approximate search on a GPU", "gpu"),
+)
+_REACH_SECONDS = 5  # until a server must have answered
 
 
 def init(
@@ -252,15 +258,14 @@ def _name_folders(text: str, docs: Sequence[Path]) -> str:
 
 
 def doctor(json: Json = False) -> None:
-    """Check the installation: Python, Java, torch and models."""
+    """Check the installation: Python, Java, torch, models and servers."""
     import psutil
     from rich.filesize import decimal
 
-    from ifqa.llms.credentials import KEY
     from ifqa.models.places import minilm_folder
     from ifqa.pipeline.check import requirement_json
-    from ifqa.protocols import Requirement
 
+    accelerator = _accelerator()
     facts = {
         "ifqa": __version__,
         "python": platform.python_version(),
@@ -268,15 +273,14 @@ def doctor(json: Json = False) -> None:
         "cores": os.cpu_count(),
         "memory": decimal(round(psutil.virtual_memory().total)),
         "disk free": decimal(shutil.disk_usage(Path.cwd()).free),
-        "accelerator": _accelerator() or "none, models run on the CPU",
+        "accelerator": accelerator or "none, models run on the CPU",
     }
     vital = [_working("Java", _java), _working("the encoder", minilm_folder)]
-    key = Requirement(
-        f"{KEY}, for language models on a server", "" if os.environ.get(KEY) else "set it"
-    )
-    needs = [*starmap(_package, _PACKAGES), *vital, key]
+    installed = [package for package in _FAISS if _version(package[0])]
+    faiss = installed or [_FAISS["CUDA" in accelerator]]
+    needs = [*starmap(_package, (*_PACKAGES, *faiss)), *vital, _model_hub(), _model_server()]
     problems = [need.remedy for need in vital if not need.present]
-    if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
+    if len(installed) > 1:
         problems.append(
             "faiss-cpu and faiss-gpu are both installed and hide each other: "
             "pip uninstall one of them"
@@ -327,6 +331,53 @@ def _working(what: str, start: Callable[[], object]) -> "Requirement":
         return Requirement(f"{what}, {start()}")
     except IfqaError as error:
         return Requirement(what, str(error))
+
+
+def _model_hub() -> "Requirement":
+    """Hugging Face's hub, from which models are downloaded at first use."""
+    from huggingface_hub import constants
+
+    from ifqa.protocols import Requirement
+
+    remedy = ""
+    if constants.HF_HUB_OFFLINE:
+        remedy = "HF_HUB_OFFLINE is set, so no model is downloaded; unset it"
+    elif fault := _unreachable(constants.ENDPOINT):
+        remedy = f"{fault}; without it, put a model's folder here and name it"
+    return Requirement(f"the model hub, {constants.ENDPOINT}, for models named by it", remedy)
+
+
+def _model_server() -> "Requirement":
+    """The server of language models that the environment names, and its key."""
+    from ifqa.llms import credentials
+    from ifqa.protocols import Requirement
+
+    named = os.environ.get(credentials.ADDRESS, "")
+    where = "api.openai.com"
+    remedy = ""
+    try:
+        url = credentials.resolve_address("")
+        if named:
+            where = f"{credentials.server_origin(url)} ({credentials.ADDRESS})"
+        credentials.key_for(url)
+        remedy = _unreachable(url) if named else ""
+    except IfqaError as error:
+        remedy = str(error)
+    return Requirement(f"language models of {where}", remedy)
+
+
+def _unreachable(url: str) -> str:
+    """Why a server does not answer; empty if it does, with whatever status."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    try:
+        urlopen(Request(url, method="HEAD"), timeout=_REACH_SECONDS).close()
+    except HTTPError:
+        return ""
+    except (OSError, ValueError) as error:
+        return f"{url} does not answer ({getattr(error, 'reason', error)})"
+    return ""
 
 
 def _java() -> str:

@@ -35,7 +35,7 @@ _LEGEND_LINE = 0.25  # inches: a legend of one line
 def use_paper_style() -> None:
     """Set matplotlib's defaults: small type that stays text in a PDF, no box around the axes."""
     import matplotlib.pyplot as plt
-    from cycler import cycler
+    from matplotlib.rcsetup import cycler
 
     plt.rcParams |= {
         "font.size": 8,

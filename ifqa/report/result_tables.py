@@ -4,10 +4,13 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+
+from rich.console import Console
 
 from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED, find_score, part_scores, verdict
 from ifqa.config.experiment import base_experiments
-from ifqa.formatting import format_duration, one_decimal
+from ifqa.formatting import format_duration, one_decimal, pluralize
 from ifqa.pipeline.probe import Loss
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results_log import Entry
@@ -537,6 +540,27 @@ def _partial_notice(entry: Entry) -> str:
 
 def _format_score(mean: ScoreInterval) -> str:
     return str(Score(mean["value"], mean.get("low"), mean.get("high")))
+
+
+def show_losses(losses: Sequence[Loss], console: Console) -> None:
+    """Print an experiment's losses, a table for each probe, so that they fit into 80 columns."""
+    columns = ("measure", "before", "after", "loss", "p")
+    for probe, of_probe in groupby(losses, key=lambda loss: loss.probe):
+        rows = list(of_probe)
+        left_out = f", {rows[0].left_out:,} left out" if rows[0].left_out else ""
+        cells = tuple(
+            (
+                loss.measure,
+                one_decimal(loss.before),
+                one_decimal(loss.after),
+                str(Score(loss.loss, loss.low, loss.high)),
+                p_cell(loss.p),
+            )
+            for loss in rows
+        )
+        title = f"{probe}: {pluralize(rows[0].questions, 'question')}{left_out}"
+        Table(title, "", columns, cells).show(console, gap=2)
+    console.print(_LOSSES_NOTE)
 
 
 def losses_table(losses: Mapping[str, Sequence[Loss]]) -> Table:

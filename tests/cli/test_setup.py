@@ -4,6 +4,8 @@
 """
 
 import json
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,16 @@ from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.pipeline.run import Run
 from ifqa.scoring.scheme import load_scheme
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = pytest.mark.usefixtures("here", "offline")
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """No test asks the model hub, or a server that this machine's environment names."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
 
 FILES = [
     "indexes/trial.toml",
@@ -112,6 +123,88 @@ def test_an_installation_that_works_is_ready(capsys):
     doctor()
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "verdict: ready: BM25, dense retrieval and the default reader can run here"
+
+
+def doctors_needs(capsys):
+    doctor(json=True)
+    needs = json.loads(capsys.readouterr().out)["needs"]
+    return {need["what"].split(",")[0].split(" for ")[0].strip(): need for need in needs}
+
+
+@pytest.fixture
+def versions(monkeypatch):
+    """The installed packages; a test changes them."""
+    found = {"faiss-cpu": "1.9", "torch": "2.9"}
+    monkeypatch.setattr(setup, "_version", lambda name: found.get(name, ""))
+    return found
+
+
+def test_one_faiss_is_enough(capsys, versions):
+    assert not [need for need in doctors_needs(capsys) if need.startswith("faiss-gpu")]
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "extra"), [("", "cpu"), ("Some GPU, CUDA 13.0", "gpu"), ("Apple MPS", "cpu")]
+)
+def test_the_faiss_that_fits_the_machine_is_recommended(
+    capsys, versions, monkeypatch, accelerator, extra
+):
+    versions.clear()
+    monkeypatch.setattr(setup, "_accelerator", lambda: accelerator)
+    needs = doctors_needs(capsys)
+    assert [(name, needs[name]["how"]) for name in needs if name.startswith("faiss")] == [
+        (f"faiss-{extra}", f"pip install 'ifqa[{extra}]'")
+    ]
+
+
+def test_doctor_knows_the_notebooks_extra(capsys, versions):
+    assert doctors_needs(capsys)["matplotlib"]["how"] == "pip install 'ifqa[notebooks]'"
+
+
+def test_doctor_knows_an_offline_hub(capsys):
+    need = doctors_needs(capsys)["the model hub"]
+    assert (need["here"], need["how"]) == (
+        False,
+        "HF_HUB_OFFLINE is set, so no model is downloaded; unset it",
+    )
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_doctor_knows_whether_the_hub_answers(capsys, monkeypatch, up):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        monkeypatch.setattr(setup, "_REACH_SECONDS", 0.2)
+        if up:
+            threading.Thread(target=answer_once, args=[listener], daemon=True).start()
+        need = doctors_needs(capsys)["the model hub"]
+    assert need["here"] is up
+    assert up or f"{address} does not answer (" in need["how"]
+
+
+def answer_once(listener):
+    connection, _ = listener.accept()
+    connection.recv(1024)
+    connection.sendall(b"HTTP/1.0 403 Forbidden\r\n\r\n")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "key", "where", "how"),
+    [
+        ("", "", "api.openai.com", "OPENAI_API_KEY is not set; api.openai.com needs a key"),
+        ("", "sk-x", "api.openai.com", ""),
+        ("http://127.0.0.1:9/v1", "", "http://127.0.0.1:9 (OPENAI_BASE_URL)", "does not answer"),
+        ("not an address", "", "api.openai.com", "environment variable OPENAI_BASE_URL"),
+    ],
+)
+def test_doctor_knows_the_server_of_the_environment(capsys, monkeypatch, address, key, where, how):
+    for name, value in (("OPENAI_BASE_URL", address), ("OPENAI_API_KEY", key)):
+        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    need = doctors_needs(capsys)[f"language models of {where}"]
+    assert how in need["how"]
+    assert need["here"] is (how == "")
 
 
 @pytest.fixture

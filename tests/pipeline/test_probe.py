@@ -152,6 +152,20 @@ def test_what_was_not_read_cannot_be_probed(tables, complaint):
     assert not Path("experiments/mine/probe").exists()
 
 
+def test_the_verbs_tables_fit_into_80_columns(mine):
+    name = "mine+limit=3+seed=17"
+    for verb in ("run", "probe"):
+        shown = ifqa_here(verb, "mine", "--limit", "3", "--set", "seed=17", folder=".")
+        assert shown.returncode == 0
+    lines = shown.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line.split(":")[0] in PROBES] == [
+        f"{probe}: 3 questions" for probe in PROBES
+    ]
+    assert re.search(r"^EM +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\] +", shown.stdout, re.MULTILINE)
+    assert read_losses(Run(load_experiment(name)))
+
+
 def test_the_verb_and_the_page_show_probes(mine):
     ran, probed = (
         ifqa_here(verb, "mine", "--limit", "3", "--json", folder=".") for verb in ("run", "probe")

@@ -34,12 +34,18 @@ def paper_style():
         plt.close("all")
 
 
+def legend_of(axes):
+    legend = axes.get_legend()
+    assert legend
+    return legend
+
+
 def test_intervals_are_drawn_in_rows_with_a_legend_for_more_than_one_series():
     _, (single, double) = plots.panels(2, 2.0)
     plots.draw_intervals(single, {"": {"EM": (50.0, 40.0, 60.0)}}, "score (%)")
     plots.draw_intervals(double, SERIES, "")
     assert single.get_legend() is None
-    assert [text.get_text() for text in double.get_legend().get_texts()] == ["a", "b"]
+    assert [text.get_text() for text in legend_of(double).get_texts()] == ["a", "b"]
     assert [tick.get_text() for tick in double.get_yticklabels()] == ["EM", "F1"]
     (points, _, _), (others, _, _) = double.containers
     assert list(points.get_xdata()) == [50.0, 60.0]
@@ -51,7 +57,7 @@ def test_a_point_without_an_interval_is_hollow():
     row = {"few": (50.0, math.nan, math.nan), "many": (60.0, 50.0, 70.0)}
     plots.draw_intervals(axes, {"": row}, "")
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
-    assert [list(line.get_xdata()) for line in hollow] == [[50.0]]
+    assert [float(line.get_path().vertices[0, 0]) for line in hollow] == [50.0]
 
 
 def test_too_few_values_have_no_interval():
@@ -99,13 +105,13 @@ def test_long_names_neither_overlap_nor_leave_the_figure(columns):
     plots.draw_intervals(panels[1], {"a": rows, "b": rows}, "score (%)")
     figure.draw_without_rendering()
     for axes in panels:
-        legend = axes.get_legend().get_window_extent()
+        legend = legend_of(axes).get_window_extent()
         assert legend.x0 >= 0
         assert legend.x1 <= figure.bbox.width + 1
         assert axes.get_window_extent().width > figure.bbox.width / 8
         texts = [tick.get_window_extent() for tick in axes.get_yticklabels()]
         assert not any(above.overlaps(below) for above, below in pairwise(texts))
-    first, second = [axes.get_legend().get_window_extent() for axes in panels]
+    first, second = [legend_of(axes).get_window_extent() for axes in panels]
     assert not first.overlaps(second)
 
 
@@ -116,6 +122,7 @@ def test_a_saved_figure_is_as_wide_as_its_columns(tmp_path, columns, width):
     [pdf, *_] = plots.save(figure, str(tmp_path / "out"), "mine")
     assert pdf == tmp_path / "out/mine.pdf"
     box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ", pdf.read_bytes())
+    assert box
     assert float(box[1]) == pytest.approx(72 * width)
 
 
