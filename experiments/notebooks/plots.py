@@ -5,6 +5,7 @@ without colour.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ifqa.report.scores import Score
 from ifqa.scoring.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -46,14 +47,22 @@ def percent(values: Sequence[float], seed: int = 0) -> Interval:
     return 100 * mean, 100 * low, 100 * high
 
 
-def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], label: str) -> None:
+def with_ends(score: Interval | Score) -> Interval:
+    """A score with its interval; one without an interval has its value for both ends."""
+    value, low, high = score
+    return value, value if low is None else low, value if high is None else high
+
+
+def draw_intervals(
+    axes: "Axes", series: Mapping[str, Mapping[str, Interval | Score]], label: str
+) -> None:
     """Draw a row for each name, in order of appearance, with a point and its interval for each
     series that has the name.
 
     Args:
         axes: the axes to draw on.
-        series: name of the series -> name of the row -> interval; a legend names the series if
-            there are several.
+        series: name of the series -> name of the row -> interval, whose ends are None for a score
+            without one; a legend names the series if there are several.
         label: label of the horizontal axis, with its unit.
     """
     names = list(dict.fromkeys(name for values in series.values() for name in values))
@@ -62,8 +71,8 @@ def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], l
         rows = [names.index(name) + apart * (number - (len(series) - 1) / 2) for name in values]
         means = [mean for mean, _, _ in values.values()]
         ends = [
-            [max(mean - low, 0) for mean, low, _ in values.values()],
-            [max(high - mean, 0) for mean, _, high in values.values()],
+            [max(mean - low, 0) for mean, low, _ in map(with_ends, values.values())],
+            [max(high - mean, 0) for mean, _, high in map(with_ends, values.values())],
         ]
         colour = COLOURS[number % len(COLOURS)]
         marker = MARKERS[number % len(MARKERS)]
