@@ -350,7 +350,7 @@ def convert(
     options.print_line(convert_file(source, to, k, force, corpus))
 
 
-@app.command(rich_help_panel=_DATA)
+@app.command(rich_help_panel=_DATA, hidden=True)  # for $(ifqa tasks): docs/scoring.md
 def tasks() -> None:
     """Print the folder of ifqa's tasks for lm-eval (--include_path).
 

@@ -4,9 +4,16 @@ bootstrap units.
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 from command_line import ifqa_here as ifqa
+
+from ifqa.config.experiment import load_experiment
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_outputs import predictions_of
+from ifqa.scoring.aggregation import aggregate_rows
+from ifqa.scoring.stored_scores import read_rows
 
 BENCHMARK = '''
 from dataclasses import replace
@@ -111,12 +118,24 @@ def test_scores_are_those_of_a_hand_computation(work):
     assert content["subsets"]["1 hops"]["measures"]["accuracy"]["value"] == 100.0
 
 
-def test_intervals_are_over_paragraphs(work):
+def test_over_four_paragraphs_there_is_no_interval(work):
+    assert "low" not in scores(work[0])["measures"]["accuracy"]
+
+
+def test_intervals_are_over_paragraphs(work, monkeypatch):
     """Compared with all 4 ** 4 draws of paragraphs.
 
-    Within topics, with all 2 ** 2 times 2 ** 2 draws.
+    Within topics, with all 2 ** 2 times 2 ** 2 draws. These are too few to report.
     """
-    content = scores(work[0])
+    folder, _ = work
+    monkeypatch.setattr("ifqa.scoring.intervals.MIN_UNITS", 2)
+    monkeypatch.chdir(folder)
+    run = Run(load_experiment("a"))
+    rows = read_rows(folder / "experiments/a/score")
+    predictions = [*predictions_of(run.experiment, run.questions)]
+    content: Any = aggregate_rows(
+        rows, run.questions, run.experiment.scheme, 0, predictions
+    ).scores(run.experiment.seed)
     draws = list(product(RIGHT_A.values(), repeat=4))
     means = [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in draws]
     accuracy = content["measures"]["accuracy"]
