@@ -34,6 +34,7 @@ from ifqa.version import __version__
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
     from ifqa.report.score_table import ScoreTable
+    from ifqa.report.table import Table
     from ifqa.workers.pool import Workers
 
 logger = logging.getLogger(__name__)
@@ -302,17 +303,14 @@ def runs(
     json: Json = False,
 ) -> None:
     """List finished runs with their scores, newest first."""
-    from rich.console import Console
-
     from ifqa.report.finished_runs import finished_runs, runs_table
 
     found = finished_runs(words or [])
     if json:
         options.print_json({"runs": [run.to_dict() for run in found[:count]]})
         return
-    width = None if sys.stdout.isatty() else 200  # a table in a pipe or a file is not cut
     if found:
-        runs_table(found[:count]).show(Console(highlight=False, width=width), gap=2)
+        _show_table(runs_table(found[:count]))
     about = f" with {' '.join(words)}" if words else ""
     if not found:
         options.print_line(f"no finished run here{about}")
@@ -592,8 +590,6 @@ def _exit_code(run: "Run", folder: Path) -> int:
 
 def _print_table(table: "ScoreTable", style: str, json: bool) -> None:
     """Print a table of scores in a format: latex, csv, markdown, or "" for the terminal."""
-    from rich.console import Console
-
     if json:
         options.print_json(table.to_dict())
     elif style == "latex":
@@ -603,8 +599,14 @@ def _print_table(table: "ScoreTable", style: str, json: bool) -> None:
     elif style == "markdown":
         print(table.markdown(), end="")
     else:
-        width = None if sys.stdout.isatty() else 200  # a table in a pipe or a file is not cut
-        table.table().show(Console(highlight=False, width=width), gap=2)
+        _show_table(table.table())
+
+
+def _show_table(table: "Table") -> None:
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 200  # a table in a pipe or a file is not cut
+    table.show(Console(highlight=False, width=width), gap=2)
 
 
 def _print_scores(run: "Run", folder: Path, json: bool) -> int:

@@ -19,9 +19,9 @@ from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
 from ifqa.report.exposure import exposure_mark
+from ifqa.report.scores import read_content
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
-from ifqa.scoring.intervals import mend_intervals
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
 from ifqa.scoring.stored_scores import (
@@ -321,7 +321,7 @@ class ScoredExperiment:
         scores = self.run.artifact(SCORE.name)
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs(SCORE))["inputs"]
-        self.scores = mend_intervals(read_scores(scores.folder), experiment.scheme)
+        self.scores = read_content(experiment, scores.folder)
         warn_of_failures(scores.folder, self.scores)
         self.notice = partial_notice(self.scores)
         self.name = experiment.name

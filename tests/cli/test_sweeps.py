@@ -1,30 +1,23 @@
 """Sweeps and tables on the command line: several values after one flag, stages shared by runs."""
 
 import json
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from command_line import ifqa_here
 from hypothesis import given
 from hypothesis import strategies as st
 from prediction_files import run_answers, write_answers
 
-from ifqa.cli import app as module
 from ifqa.cli.options import repeat_flags
 
 KINDS = {"--k": float, "--prompt": str}
 
 
 @pytest.fixture
-def ifqa(here, capsys, monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["ifqa", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            module.main()
-        output = capsys.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
-
-    return run
+def ifqa(here):
+    return partial(ifqa_here, folder=here)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +51,8 @@ def test_no_argument_is_lost_or_moved(arguments):
 def test_a_sweep_prints_one_table(ifqa):
     write_answers("x", range(40))
     done = ifqa("run", "x", "--sample", "10", "20")
-    assert done.code == 0
-    head, *rows = done.out.splitlines()
+    assert done.returncode == 0
+    head, *rows = done.stdout.splitlines()
     assert head.split()[:3] == ["questions", "EM", "F1"]
     assert [row.split("  ")[0] for row in rows[:2]] == ["sample=10", "sample=20"]
     assert "PARTIAL: 10 of 83 questions (random sample, seed 0)" in rows[0]
@@ -68,7 +61,7 @@ def test_a_sweep_prints_one_table(ifqa):
 def test_seeds_give_a_mean_with_its_deviation(ifqa):
     write_answers("x", range(40))
     done = ifqa("run", "x", "--sample", "20", "--seeds", "3", "--json")
-    table = json.loads(done.out)
+    table = json.loads(done.stdout)
     [row] = table["rows"]
     assert row["seeds"] == [0, 1, 2]
     ems = [
@@ -85,23 +78,26 @@ def test_seeds_give_a_mean_with_its_deviation(ifqa):
 def test_two_readings_share_their_retrieval(ifqa):
     write_answers("x", range(40), more='[retriever]\nname = "gold"\nk = 4\n')
     done = ifqa("run", "x", "--k", "2", "3", "--passages", "1", "2")
-    assert done.code == 0
-    assert done.err.count("/retrieve: copied from") == 2
+    assert done.returncode == 0
+    assert done.stderr.count("/retrieve: copied from") == 2
     assert len(list(Path("experiments").glob("x+*/retrieve"))) == 4
 
 
 def test_a_sweep_by_set_has_a_row_for_each_value(ifqa):
     write_answers("x", range(40))
     done = ifqa("run", "x", "--set", "sample=5", "sample=6")
-    assert [line.split("  ")[0] for line in done.out.splitlines()[1:3]] == ["sample=5", "sample=6"]
+    assert [line.split("  ")[0] for line in done.stdout.splitlines()[1:3]] == [
+        "sample=5",
+        "sample=6",
+    ]
 
 
 def test_a_sweep_shows_what_finished(ifqa):
     write_answers("x", range(40))
     done = ifqa("run", "x", "--set", "reader.path=x.jsonl", "reader.path=none.jsonl")
-    assert done.code == 2
-    assert "reader.path=x.jsonl" in done.out
-    assert "none.jsonl" not in done.out
+    assert done.returncode == 2
+    assert "reader.path=x.jsonl" in done.stdout
+    assert "none.jsonl" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -119,15 +115,15 @@ def test_a_sweep_shows_what_finished(ifqa):
 def test_a_wrong_sweep_or_table_is_refused_in_one_line(arguments, problem, ifqa):
     write_answers("x", range(40))
     done = ifqa(*arguments)
-    assert done.code == 2
-    assert problem in done.err
+    assert done.returncode == 2
+    assert problem in done.stderr
 
 
 def test_check_names_every_run_of_a_sweep(ifqa):
     write_answers("x", range(40), more='[retriever]\nname = "gold"\nk = 4\n')
     done = ifqa("check", "x", "--k", "2", "3", "--passages", "1", "2")
-    assert done.out.count("experiment x+k=") == 4
-    assert done.out.count("to do  retrieve with gold: once, with a run above") == 2
+    assert done.stdout.count("experiment x+k=") == 4
+    assert done.stdout.count("to do  retrieve with gold: once, with a run above") == 2
 
 
 def test_a_table_is_written_in_each_format(ifqa):
@@ -135,12 +131,12 @@ def test_a_table_is_written_in_each_format(ifqa):
     run_answers("b", range(20))
     names = ["--names", "a=A & B", "EM=Exact"]
     columns = ["--columns", "EM", "F1"]
-    latex = ifqa("table", "a", "b", "--format", "latex", *columns, *names).out
+    latex = ifqa("table", "a", "b", "--format", "latex", *columns, *names).stdout
     assert "A \\& B & \\textbf{48.2} {\\footnotesize [" in latex
     assert " & Exact & F1 \\\\" in latex
-    markdown = ifqa("table", "a", "b", "--format", "markdown", *columns, "--against", "b").out
+    markdown = ifqa("table", "a", "b", "--format", "markdown", *columns, "--against", "b").stdout
     assert "| a | **48.2\\*** |" in markdown
-    csv = ifqa("table", "a", "b", "--format", "csv", *columns).out
+    csv = ifqa("table", "a", "b", "--format", "csv", *columns).stdout
     assert csv.splitlines()[0].startswith(
         "name,experiments,questions,EM,EM low,EM high,EM questions,F1"
     )
@@ -150,9 +146,9 @@ def test_a_table_is_written_in_each_format(ifqa):
 def test_runs_are_listed_with_their_scores(ifqa):
     run_answers("a", range(40))
     run_answers("b", range(20))
-    listed = ifqa("runs").out.splitlines()
+    listed = ifqa("runs").stdout.splitlines()
     assert len(listed) == 3
-    assert "EM 48.2 [" in ifqa("runs", "A", "predictions").out
-    assert ifqa("runs", "nowhere").out == "no finished run here with nowhere\n"
-    assert json.loads(ifqa("runs", "--json", "--count", "1").out)["runs"][0]["stale"] == ""
-    assert "1 more: ifqa runs --count 2" in ifqa("runs", "--count", "1").out
+    assert "EM 48.2 [" in ifqa("runs", "A", "predictions").stdout
+    assert ifqa("runs", "nowhere").stdout == "no finished run here with nowhere\n"
+    assert json.loads(ifqa("runs", "--json", "--count", "1").stdout)["runs"][0]["stale"] == ""
+    assert "1 more: ifqa runs --count 2" in ifqa("runs", "--count", "1").stdout

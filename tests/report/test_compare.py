@@ -166,7 +166,9 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
 def test_failed_questions_are_told_of(two, monkeypatch, capsys):
     whole = {"questions": 83, "of": 83, "not_asked": 0, "measures": {}, "subsets": {}}
     monkeypatch.setattr(
-        compare, "read_scores", lambda folder: whole | {"retry": 3 * (folder.parent.name == "b")}
+        compare,
+        "read_content",
+        lambda experiment, folder: whole | {"retry": 3 * (experiment.name == "b")},
     )
     assert compare_pair(*two).questions == 83
     assert (
