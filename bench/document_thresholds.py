@@ -7,7 +7,7 @@ ANSWERS are files that `bench/own_questions.py --to` wrote with these weights; a
 name of its set. On the first ones together, the confidence is fitted that one in ten of the right
 answers is below, and the `answerable` that one in twenty is below. An answer is right by exact
 match; every answer to a question without one is wrong. --write stores both in `documents.json` next
-to the weights.
+to the weights, with how many answers are right of the questions with an answer in --measure.
 
 It prints, for each file: right and wrong answers and abstentions, for questions with an answer and
 without, under the calibration's threshold of `answerable` (as before these two were fitted) and
@@ -69,13 +69,18 @@ def main() -> None:
         others = [row for other, part in sets.items() if other != name for row in part]
         if others:
             print(report(name, rows, {"by the others": fit(others)}))
-    for path in arguments.measure:
-        print(report(path.stem, read_rows(path), {"before": before, "fitted": fitted}))
+    measured = {path.stem: read_rows(path) for path in arguments.measure}
+    for name, rows in measured.items():
+        print(report(name, rows, {"before": before, "fitted": fitted}))
     if arguments.write:
+        rows = [row for part in measured.values() for row in part]
         content = {
             "confidence": fitted.confidence,
             "answerable": fitted.answerable,
             "weights": digest,
+            "right": sum(row.right for row in shown_rows(rows, fitted)),
+            "measured": sum(row.has_answer for row in rows),
+            "measured_on": {name: len(rows) for name, rows in measured.items()},
             "fitted_on": {name: len(rows) for name, rows in sets.items()},
             "withholds": {"confidence": UNSURE, "answerable": UNLIKELY},
         }
@@ -111,14 +116,19 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[int(share * len(values))]
 
 
+def shown_rows(rows: Sequence[Row], limits: Thresholds) -> list[Row]:
+    """The answers that are not withheld."""
+    return [
+        row
+        for row in rows
+        if row.confidence >= limits.confidence and row.answerable >= limits.answerable
+    ]
+
+
 def report(name: str, rows: Sequence[Row], kinds: Mapping[str, Thresholds]) -> str:
     lines = []
     for kind, limits in kinds.items():
-        shown = [
-            row
-            for row in rows
-            if row.confidence >= limits.confidence and row.answerable >= limits.answerable
-        ]
+        shown = shown_rows(rows, limits)
         right = sum(row.right for row in shown)
         wrong = sum(row.has_answer and not row.right for row in shown)
         answerable = sum(row.has_answer for row in rows)

@@ -210,11 +210,14 @@ class Reader(Trainable):
     answerable_threshold: float = 0.0  # and below this probability that a passage has the answer
     # Over a user's own documents it takes these two in place of those, if they were fitted
     document_thresholds: tuple[float, float] | None = None
-    # How to get more right answers over documents, shown with an answer that is withheld
-    advice: str = ""
     # Why its answers have no confidence, and how to get one; empty if they have, or never will
     uncalibrated: str = ""
     language: str = ""  # the only one that it answers in by default, as ISO 639-1; empty for any
+
+    @property
+    def advice(self) -> str:
+        """How to get more right answers over documents, shown with an answer that is withheld."""
+        return ""
 
     def answer(
         self,

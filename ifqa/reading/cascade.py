@@ -43,22 +43,6 @@ class SpanSettings(PluginSettings):
     """The span reader's weights, with a calibration; empty for those that ship with ifqa."""
 
 
-class _Progress:
-    """Reports work to a bar that begins with what an earlier run had done, and never goes back."""
-
-    def __init__(self, advance: ProgressCallback, earlier: float) -> None:
-        self._advance = advance
-        self._shown = earlier
-        self._done = 0.0
-        advance(earlier)
-
-    def add(self, amount: float) -> None:
-        self._done += amount
-        if self._done > self._shown:
-            self._advance(self._done - self._shown)
-            self._shown = self._done
-
-
 class Cascade(Reader):
     """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023,
     FrugalGPT, section 3).
@@ -108,9 +92,6 @@ class Cascade(Reader):
         passages: RankedPassages,
         advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        # Of a question's work that is done when the language model has answered
-        share = 0.5 if self._weighs else 1.0
-        report = _Progress(advance, share * self._stored_completions(questions, passages))
         read = self._span.read_rated(questions, passages)
         predictions = [answer.prediction for answer in read]
         unsure = [
@@ -118,22 +99,19 @@ class Cascade(Reader):
             for n, prediction in enumerate(predictions)
             if prediction.abstained or prediction.failed
         ]
-        report.add(len(questions) - len(unsure))
+        advance(len(questions) - len(unsure))
+        # Of a question's work that is done when the language model has answered
+        share = 0.5 if self._weighs else 1.0
         replies = self._llm.ask(
             [questions[n] for n in unsure],
             [passages[n] for n in unsure],
-            lambda done: report.add(done * share),
+            lambda done: advance(done * share),
         )
         explained = self._llm.explain(replies, [read[n] for n in unsure])
         for n, reply in zip(unsure, explained, strict=True):
             predictions[n] = self._decide(read[n], reply)
-            report.add(1.0 - share)
+            advance(1.0 - share)
         return predictions
-
-    def _stored_completions(self, questions: Sequence[Question], passages: RankedPassages) -> float:
-        """How many of these questions the language model has answered in an earlier run."""
-        requests = self._llm.requests(questions, passages)
-        return float(len(requests) - self._llm.llm.estimate(requests).calls)
 
     def _decide(self, read: ReadAnswer, reply: Reply) -> Prediction:
         """The prediction of the span reader, which is unsure, or of the language model."""

@@ -10,7 +10,7 @@ from ifqa.models.places import LARGE
 from ifqa.protocols import LanguageModel
 from ifqa.reading.cascade import Cascade
 from ifqa.reading.span.reader import Extractive
-from ifqa.records import Completion, Estimate, Passage, Question
+from ifqa.records import Completion, Passage, Question
 
 pytestmark = pytest.mark.slow
 
@@ -208,29 +208,9 @@ def test_each_unsure_question_gets_its_own_answer_beside_failures():
     assert sum(done) == 4
 
 
-class Interrupted(Scripted):
-    """A model that has stored the completions of some requests."""
-
-    def __init__(self, stored):
-        super().__init__()
-        self.stored = stored
-
-    def estimate(self, requests):
-        return Estimate(len(requests) - self.stored, 0, 0, 0.0)
-
-
-@pytest.mark.parametrize("stored", [0, 1, 2])
-def test_a_resumed_bar_starts_with_the_stored_completions(stored):
-    reader = cascade(Interrupted(stored), sure=1.0)
+@pytest.mark.parametrize(("sure", "first"), [(1.0, 0), (0.0001, 2)])
+def test_a_bar_counts_sure_answers_before_the_model_is_asked(sure, first):
     done: list[float] = []
-    reader.answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
-    assert done[0] == stored
-    assert sum(done) == 2
-    assert min(done) >= 0
-
-
-def test_a_bar_never_counts_more_than_the_questions():
-    reader = cascade(Interrupted(2), sure=0.0001)
-    done: list[float] = []
-    reader.answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
+    cascade(Scripted(), sure=sure).answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
+    assert done[0] == first
     assert sum(done) == 2

@@ -155,18 +155,19 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
 class DocumentThresholds(StoredModel):
     """The two probabilities below which an opened system abstains over a user's own documents.
 
-    `bench/document_thresholds.py` fits them, on questions about documents.
+    `bench/document_thresholds.py` fits them on questions about documents, and measures them on
+    others: `right` of `measured` questions with an answer.
     """
 
     confidence: Share
     answerable: Share
     weights: str  # hash of the reader's weights
+    right: int = 0
+    measured: int = 0
 
 
-def load_document_thresholds(folder: Path, weights: str) -> tuple[float, float] | None:
-    """The confidence and the `answerable` in `documents.json` next to the reader's weights, whose
-    hash is `weights`; None if absent.
-    """
+def load_document_thresholds(folder: Path, weights: str) -> DocumentThresholds | None:
+    """`documents.json` next to the reader's weights, whose hash is `weights`; None if absent."""
     path = folder / DOCUMENTS_FILE
     if not path.exists():
         return None
@@ -174,4 +175,4 @@ def load_document_thresholds(folder: Path, weights: str) -> tuple[float, float] 
     thresholds = parse_stored(DocumentThresholds, read_json(path), str(path), mend)
     if thresholds.weights != weights:
         raise DamagedArtifact(f"{path} was not fitted for the weights next to it; {mend}")
-    return thresholds.confidence, thresholds.answerable
+    return thresholds

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ifqa.reading.span.network import AnswerCandidate, EncodedPair
 
 BUNDLED_WEIGHTS = BUNDLED / "weights" / "extractive"
+LARGER_WEIGHTS = "extractive-large"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
 EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any other
 #: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed
@@ -67,13 +68,6 @@ _STEP = re.compile(
     r"|decades?|per ?cent|more|fewer|less|additional|extra|other|earlier|later|sooner|longer"
     r"|shorter|older|younger|prior|before|after|ahead)\b)|%)*",
     re.IGNORECASE,
-)
-
-
-#: Of the 90 questions with an answer in docs/own-documents.md, "When it does not answer".
-_LARGER = (
-    "the larger weights answer 65 of 90 such questions right, these 51, at six times the cost: "
-    "ifqa data all-mpnet-base-v2, then --set reader.weights=extractive-large"
 )
 
 
@@ -157,12 +151,27 @@ class Extractive(Reader):
         self.answerable_threshold = (
             self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
         )
-        if self.calibration and not threshold:
-            self.document_thresholds = load_document_thresholds(self.folder, weights)
-        self.advice = _LARGER if self.folder == BUNDLED_WEIGHTS else ""
+        self._documents = load_document_thresholds(self.folder, weights)
+        if self._documents and self.calibration and not threshold:
+            self.document_thresholds = (self._documents.confidence, self._documents.answerable)
         # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in
         # Japanese: bench/languages.py
         self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""
+
+    @property
+    def advice(self) -> str:
+        """How many answers the larger weights would have right of those measured with these."""
+        if not self._documents or self.folder != BUNDLED_WEIGHTS:
+            return ""
+        folder = weights_folder(LARGER_WEIGHTS)
+        larger = load_document_thresholds(folder, fingerprint_weights(folder))
+        if not larger or larger.measured != self._documents.measured:
+            return ""
+        return (
+            f"of {larger.measured} questions about documents the larger weights answer "
+            f"{larger.right} right, these {self._documents.right}, at six times the cost: "
+            f"ifqa data all-mpnet-base-v2, then --set reader.weights={LARGER_WEIGHTS}"
+        )
 
     def read(
         self,

@@ -18,7 +18,7 @@ from ifqa.reading.span.calibration import (
     confidence_features,
     load_calibration,
 )
-from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive, weights_folder
 from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 
@@ -185,6 +185,21 @@ def with_document_thresholds(calibrate):
 
 def test_a_reader_has_thresholds_of_its_own_for_documents(with_document_thresholds):
     assert extractive(weights=with_document_thresholds()).document_thresholds == (0.3, 0.7)
+
+
+def test_the_default_weights_advise_with_what_was_measured():
+    measured = {
+        name: json.loads((weights_folder(name) / DOCUMENTS_FILE).read_text())
+        for name in ("", "extractive-large")
+    }
+    advice = extractive().advice
+    assert f"of {measured['']['measured']} questions" in advice
+    assert f"answer {measured['extractive-large']['right']} right" in advice
+    assert f"these {measured['']['right']}, at" in advice
+
+
+def test_weights_of_ones_own_advise_nothing(with_document_thresholds):
+    assert extractive(weights=with_document_thresholds()).advice == ""
 
 
 def test_a_threshold_that_is_set_holds_for_documents_too(with_document_thresholds):
