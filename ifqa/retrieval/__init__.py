@@ -14,4 +14,5 @@ PLUGINS = {
     "ranker": "ifqa.retrieval.linear_ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run_file:RunFile",
+    "sparse": "ifqa.retrieval.sparse:Sparse",
 }

@@ -1,5 +1,5 @@
-"""Reranks another retriever's passages with a cross-encoder (Nogueira and Cho 2019) or by the span
-reader's answers.
+"""Reranks another retriever's passages with a cross-encoder (Nogueira and Cho 2019), by late
+interaction, or by the span reader's answers.
 
 A cross-encoder scores question and passage as a pair.
 """
@@ -34,6 +34,7 @@ from ifqa.retrieval.composition import (
     look_up_passages,
     standardise,
 )
+from ifqa.retrieval.late_interaction import LateInteraction, is_late_interaction
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import Natural, PluginSettings, Positive, StoredModel, parse_stored
 from ifqa.storage.files import read_json
@@ -54,7 +55,9 @@ _Weight = Annotated[float, Field(gt=0, le=1)]
 
 
 class Rerank(SinglePart):
-    """Reranks the first passages of its part with a cross-encoder or the span reader."""
+    """Reranks the first passages of its part with a cross-encoder, a late-interaction model, or the
+    span reader.
+    """
 
     version = 1
     takes = ("parts", "passages")
@@ -64,8 +67,9 @@ class Rerank(SinglePart):
 
     class Settings(PluginSettings):
         model: PathSetting = BUNDLED_MODEL
-        """The model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or
-        "extractive": the bundled span reader, which scores a passage by its candidate answers.
+        """The model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder or a
+        late-interaction model on the hub, or "extractive": the bundled span reader, which scores a
+        passage by its candidate answers.
         """
         reads: str = "question"
         """The query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`."""
@@ -99,6 +103,8 @@ class Rerank(SinglePart):
             self._relevance = reader.relevance
             self.family = reader.family
             self.trained_on = (*reader.trained_on, *self.trained_on)
+        elif not adapter_folder(model) and is_late_interaction(model):
+            self._relevance = LateInteraction(model, settings.device).relevance
         else:
             encoder = CrossEncoder(model, settings.device)
             self._relevance = encoder.relevance

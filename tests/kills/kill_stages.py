@@ -37,9 +37,9 @@ def child(stage: str, folder: Path, spec: dict[str, Any]) -> None:
     sys.argv = ["ifqa", stage, "small"]
     counts = watch_writing(spec)
     if spec["kind"] == "lucene":
-        from ifqa.retrieval import bm25
+        from ifqa.retrieval import lucene
 
-        bm25.run_java = lambda *_, **__: die("while Lucene reads")  # type: ignore[assignment]
+        lucene.run_java = lambda *_, **__: die("while Lucene reads")  # type: ignore[assignment]
     from ifqa.cli.app import main
 
     try:

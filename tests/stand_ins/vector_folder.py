@@ -17,7 +17,7 @@ def folder_of(folder, *shards):
             number,
             "key",
             [f"{number}-{row}" for row in range(len(shard))],
-            np.asarray(shard, np.float16),
+            {"vectors": np.asarray(shard, np.float16)},
         )
     filling.finish(keys)
     return Shards(folder)

@@ -22,7 +22,7 @@ from ifqa.models import devices, loading, places
 from ifqa.models.devices import Features
 from ifqa.protocols import Requirement
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.vector_store import to_float16
+from ifqa.retrieval.vectors.vector_store import Arrays, to_float16
 from ifqa.settings import Precision, YesNo
 from ifqa.storage.files import read_json
 
@@ -114,10 +114,10 @@ def _open_cached(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
 
-def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> NDArray[np.float16]:
+def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> Arrays:
     """The vectors of passages in storage precision, float16 [passages, dimension]."""
     vectors = cached_encoder(settings).encode_passages(passages)
-    return to_float16(vectors, [passage.id for passage in passages])
+    return {"vectors": to_float16(vectors, [passage.id for passage in passages])}
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:

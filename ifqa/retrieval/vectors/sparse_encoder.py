@@ -5,7 +5,9 @@ A passage's score is the inner product of its weights and the question's. The mo
 sentence-transformers `SparseEncoder`, which may encode questions by table look-up alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,16 @@ _BATCH = {
     "cuda": 64,
     "mps": 16,
 }  # passages; the network computes a number for each token and vocabulary word
+
+
+@dataclass(frozen=True)
+class SparseSettings:
+    """The settings of a learned sparse encoder; a worker opens it from them."""
+
+    model: str
+    titles: bool
+    precision: str
+    device: str
 
 
 Weights = dict[int, float]  # numbers of words in the vocabulary, and their weights
@@ -73,6 +85,7 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
     """
     import torch
     from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
 
     loading.silence_transformers()
     device = resolve_device(device)
@@ -92,10 +105,43 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
         raise ConfigError(
             f"{name} has the similarity {similarity!r}; wanted a model for inner product ('dot')"
         )
+    for module in model.modules():
+        if isinstance(module, SpladePooling) and module.pooling_strategy == "max":
+            module.register_forward_pre_hook(_keep_highest)
     if encoders.precision_name(precision, device) == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(encoders.to_float32)
     return model.eval()
+
+
+def cached_sparse_encoder(settings: SparseSettings) -> "SparseEncoder":
+    """The encoder, cached in the process by settings and model files."""
+    return _open_cached(settings, loading.model_fingerprint(settings.model))
+
+
+@lru_cache(maxsize=1)  # for a worker's many tasks
+def _open_cached(settings: SparseSettings, weights: str) -> "SparseEncoder":
+    return open_sparse_encoder(settings.model, settings.precision, settings.device)
+
+
+def _keep_highest(
+    _pooling: object, inputs: "tuple[Mapping[str, Tensor], ...]"
+) -> "tuple[dict[str, Tensor]]":
+    """Of a text's tokens, the highest number of each word, before SPLADE's logarithm.
+
+    The pooling takes it after the logarithm, which gives the same weights; over all tokens the
+    logarithm takes as long as the network.
+    """
+    features = dict(inputs[0])
+    if "cu_seq_lens_q" in features:  # texts without padding in one row, which the pooling separates
+        return (features,)
+    logits = features["token_embeddings"]
+    mask = features["attention_mask"]
+    if not bool(mask.all()):
+        logits = logits * mask.unsqueeze(-1).to(logits.dtype)
+    features["token_embeddings"] = logits.amax(1, keepdim=True)
+    features["attention_mask"] = mask.new_ones((len(mask), 1))
+    return (features,)
 
 
 def _refuse_untrained(name: str, folder: Path) -> None:

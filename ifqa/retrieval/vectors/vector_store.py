@@ -1,15 +1,16 @@
 """Passage vectors on disk, in shards, which searchers map into memory.
 
-`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy` has the passage ids as
-bytes, in the same order. `vectors.jsonl` has a line for each finished shard: a hash of its passages
-and of the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
+`vectors-00000.npy` is a float16 array [passages, dimension]; learned sparse weights have arrays of
+their own (`ifqa.retrieval.sparse`). `ids-00000.npy` has the passage ids as bytes, in the same
+order. `vectors.jsonl` has a line for each finished shard: a hash of its passages and of the
+encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
 """
 
 import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count, dropwhile, islice, pairwise
@@ -44,7 +45,7 @@ SHARDS_FILE = "vectors.jsonl"
 SHARD_PASSAGES = 4096  # the most work that a kill loses; 6 MB at 768 dimensions
 ID_BYTES = 16  # bytes of a passage id on disk
 _MEND = "build the index again: ifqa index CORPUS"
-_KINDS = ("vectors", "ids")  # the arrays of a shard
+DENSE = ("vectors",)  # the arrays of a shard beside its ids
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # bytes of a passage in memory: line, text and tokens
 _SENTENCE = (
@@ -52,7 +53,8 @@ _SENTENCE = (
     "Leeds to find work"
 )
 
-Encode = Callable[[Sequence[Passage]], NDArray[np.float16]]
+Arrays = Mapping[str, NDArray[Any]]  # kind -> array
+Encode = Callable[[Sequence[Passage]], Arrays]
 
 
 class _ShardRecord(StoredModel):
@@ -154,13 +156,14 @@ class Shards:
 
 
 class ShardWriter:
-    """Writes a folder's shards, each with an array of vectors and one of ids.
+    """Writes a folder's shards, each with an array of every kind and one of ids.
 
     Reuses those of an interrupted build.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kinds: Sequence[str] = DENSE) -> None:
         self.folder = folder
+        self._kinds = (*kinds, "ids")
         truncate_log(folder / SHARDS_FILE)
         self._records: dict[int, _ShardRecord] = {}
         for _, line in read_jsonl(folder / SHARDS_FILE) if (folder / SHARDS_FILE).exists() else ():
@@ -176,13 +179,13 @@ class ShardWriter:
             return None
         return record.passages if [sha256(path) for path in paths] == record.sha256 else None
 
-    def add(self, number: int, key: str, ids: Sequence[str], vectors: NDArray[np.float16]) -> None:
+    def add(self, number: int, key: str, ids: Sequence[str], arrays: Arrays) -> None:
         """Write a shard's arrays, then its line in the list."""
         encoded = np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_)
         if self._records.pop(number, None):  # else a kill could leave new arrays under the old key
             self._write_list()
-        for path, array in zip(self._paths(number), (vectors, encoded), strict=True):
-            with atomic_write(path) as handle:
+        for kind, array in {**arrays, "ids": encoded}.items():
+            with atomic_write(array_path(self.folder, kind, number)) as handle:
                 np.save(handle, array, allow_pickle=False)
         hashes = [sha256(path) for path in self._paths(number)]
         self._records[number] = _ShardRecord(
@@ -199,8 +202,9 @@ class ShardWriter:
         """
         self._records = {number: self._records[number] for number in sorted(keys)}
         kept = {path for number in keys for path in self._paths(number)}
-        for path in {path for kind in _KINDS for path in self.folder.glob(f"{kind}-*.npy")} - kept:
-            path.unlink()
+        for kind in self._kinds:
+            for path in set(self.folder.glob(f"{kind}-*.npy")) - kept:
+                path.unlink()
         self._write_list()
         return sum(record.passages for record in self._records.values())
 
@@ -210,7 +214,7 @@ class ShardWriter:
         )
 
     def _paths(self, number: int) -> list[Path]:
-        return [array_path(self.folder, kind, number) for kind in _KINDS]
+        return [array_path(self.folder, kind, number) for kind in self._kinds]
 
 
 def to_float16(
@@ -250,8 +254,8 @@ class EncodingTask:
         return self.where
 
 
-def encode_task(task: EncodingTask) -> tuple[list[str], NDArray[np.float16]]:
-    """The ids and vectors of a task's passages."""
+def encode_task(task: EncodingTask) -> tuple[list[str], Arrays]:
+    """The ids and arrays of a task's passages."""
     path, _, first = task.where.rpartition(":")
     lines = enumerate(task.lines.splitlines(), start=int(first))
     passages = [parse_passage(line, f"{path}:{number}") for number, line in lines if line.strip()]
@@ -264,6 +268,7 @@ def encode_corpus(
     fingerprint: str,
     encode: Encode,
     *,
+    kinds: Sequence[str] = DENSE,
     engine: Engine = "local",
     workers: int = 1,
     gpus: int = 0,
@@ -276,11 +281,12 @@ def encode_corpus(
         passages, folder: the folders of the passages and of the shards.
         fingerprint: the model's and the settings'; shards with a different fingerprint are encoded
             again.
-        encode: returns the vectors of passages; it must be picklable for several workers.
+        encode: returns the arrays of passages; it must be picklable for several workers.
+        kinds: of the arrays.
         engine, workers, gpus: see `ifqa.workers.pool.map_tasks`.
     """
     shards, count = count_passages(passages)
-    writer = ShardWriter(folder)
+    writer = ShardWriter(folder, kinds)
     keys = dict[int, str]()
     reused = 0
     with bar("vectors", count) as advance:
@@ -297,10 +303,10 @@ def encode_corpus(
                     advance(finished)
 
         tasks = unfinished_tasks()
-        for task, (ids, vectors) in map_tasks(
+        for task, (ids, arrays) in map_tasks(
             encode_task, tasks, workers=workers, engine=engine, gpus=gpus
         ):
-            writer.add(task.number, keys[task.number], ids, vectors)
+            writer.add(task.number, keys[task.number], ids, arrays)
             advance(len(ids))
     if reused:
         logger.info(f"{reused:,} passages reused from an earlier build")
@@ -327,9 +333,9 @@ def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int =
     sample = sample_passages(device)
     encode(sample[:8])  # warm-up
     started = time.perf_counter()
-    vectors = encode(sample)
+    arrays = encode(sample)
     per_second = len(sample) / (time.perf_counter() - started) * gpus
-    per_passage = vectors.nbytes / len(sample)
+    per_passage = sum(array.nbytes for array in arrays.values()) / len(sample)
     disk = passages * (per_passage + ID_BYTES)
     memory = psutil.Process().memory_info().rss + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES)
     about = f" at {per_second:,.0f} passages a second, measured now"

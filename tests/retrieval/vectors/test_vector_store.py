@@ -68,7 +68,7 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
     writer = ShardWriter(tmp_path)
     ids = ["東京-0", "wiki/Łódź#3 \ud800😀"]
     for number in range(5):
-        writer.add(number, f"key{number}", ids, rows_of(2))
+        writer.add(number, f"key{number}", ids, {"vectors": rows_of(2)})
     array_path(tmp_path, "vectors", 1).unlink()
     array_path(tmp_path, "ids", 2).write_bytes(b"cut")
     content = array_path(tmp_path, "vectors", 4).read_bytes()
@@ -85,7 +85,7 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
         None,
     ]
     assert writer.count_finished(0, "another key") is None
-    writer.add(1, "key1", ids[::-1], rows_of(2, 2))
+    writer.add(1, "key1", ids[::-1], {"vectors": rows_of(2, 2)})
     assert writer.finish({0: "key0", 1: "key1"}) == 4
     assert Shards(tmp_path).ids(range(4)) == [*ids, *ids[::-1]]
     (tmp_path / module.SHARDS_FILE).write_text("[]\n")
@@ -93,10 +93,10 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
 
 
 def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, monkeypatch):
-    ShardWriter(tmp_path).add(0, "old", ["a", "b"], rows_of(2))
+    ShardWriter(tmp_path).add(0, "old", ["a", "b"], {"vectors": rows_of(2)})
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
         patch.setattr(module, "write_bytes", lambda *_: 1 / 0)
-        ShardWriter(tmp_path).add(0, "new", ["c", "d"], rows_of(2, 5))
+        ShardWriter(tmp_path).add(0, "new", ["c", "d"], {"vectors": rows_of(2, 5)})
     if ShardWriter(tmp_path).count_finished(0, "old"):
         np.testing.assert_array_equal(np.load(array_path(tmp_path, "vectors", 0)), rows_of(2))
 
