@@ -1,5 +1,5 @@
-"""The encoders of the span reader: all-MiniLM-L6-v2, all-mpnet-base-v2, or any BERT or MPNet, by
-name or in a folder.
+"""The encoders of the span reader: all-MiniLM-L6-v2, all-mpnet-base-v2, or any BERT, MPNet,
+ModernBERT or DeBERTa-v3, by name or in a folder.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ifqa.models.transformer import Encoder
 
 _TOKENIZER = "tokenizer.json"
+_OF_TRANSFORMERS = ("modernbert", "deberta-v2")  # DeBERTa-v3's files have DeBERTa-v2's type
 _OFFICIAL = {WEIGHTS_SHA256: MINILM, MPNET.sha256: MPNET.hub}
 _MEND = f"wanted a folder with an encoder, or {MPNET.name} (to fetch it: ifqa data {MPNET.name})"
 
@@ -92,6 +93,10 @@ def _encoder_class(folder: Path) -> type["Encoder"]:
     path = folder / "config.json"
     config = read_json(path)
     kind = str(config.get("model_type")) if isinstance(config, dict) else ""
-    if kind not in kinds:
-        raise unknown_name(f"model_type in {path}:", kind, kinds)
-    return kinds[kind]
+    if kind in kinds:
+        return kinds[kind]
+    if kind in _OF_TRANSFORMERS:
+        from ifqa.models.library_encoder import LibraryEncoder
+
+        return LibraryEncoder
+    raise unknown_name(f"model_type in {path}:", kind, [*kinds, *_OF_TRANSFORMERS])

@@ -30,6 +30,7 @@ BERT_LINEAR = (
 )
 _TYPES = "embeddings.token_type_embeddings.weight"
 _BIAS = "encoder.relative_attention_bias.weight"
+CONSTANT = "constant__"  # begins the names of buffers that are no weights
 _FARTHEST = 128  # tokens; larger distances share the last bucket
 
 
@@ -81,10 +82,10 @@ class Encoder(nn.Module):
         self.dropout = dropout
         for name, tensor in load_file(folder / "model.safetensors").items():
             if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
-                self.register_buffer(_key(name), tensor.float(), persistent=False)
+                self.register_buffer(buffer_name(name), tensor.float(), persistent=False)
         known = dict(self.named_buffers())
         if missing := next(
-            (name for name in self._required_weights() if _key(name) not in known), ""
+            (name for name in self._required_weights() if buffer_name(name) not in known), ""
         ):
             kind = config["model_type"]
             raise FormatError(
@@ -114,7 +115,7 @@ class Encoder(nn.Module):
 
     def weight(self, name: str) -> Tensor:
         """A weight by its name in the file of weights; the layers' weights are cast to `dtype`."""
-        tensor: Tensor = getattr(self, _key(name))
+        tensor: Tensor = getattr(self, buffer_name(name))
         return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
 
     def cast(self, dtype: torch.dtype) -> None:
@@ -130,32 +131,30 @@ class Encoder(nn.Module):
             out_size, in_size = self.weight(f"{name}.weight").shape
             bound = 1 / math.sqrt(in_size)
             a = nn.init.uniform_(torch.empty(rank, in_size), -bound, bound, generator=generator)
-            self.adapters[_key(f"{name}.lora_A")] = nn.Parameter(a)
-            self.adapters[_key(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
+            self.adapters[buffer_name(f"{name}.lora_A")] = nn.Parameter(a)
+            self.adapters[buffer_name(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
 
     def train_layers(self) -> None:
         """Train the layers' weights; the embeddings stay frozen."""
         for name, tensor in list(self.named_buffers()):
-            if name.startswith("encoder__"):
+            if _is_of_layers(name):
                 delattr(self, name)
                 self.register_parameter(name, nn.Parameter(tensor))
 
     def layer_tensors(self) -> dict[str, Tensor]:
         """The layers' weights with merged adapters, by their names in the file of weights."""
         weights = (*self.named_parameters(), *self.named_buffers())
-        tensors = {
-            name: tensor.detach() for name, tensor in weights if name.startswith("encoder__")
-        }
+        tensors = {name: tensor.detach() for name, tensor in weights if _is_of_layers(name)}
         for name in self.layer_names() if self.rank else ():
-            a, b = (self.adapters[_key(f"{name}.lora_{side}")].detach() for side in "AB")
-            key = _key(f"{name}.weight")
+            a, b = (self.adapters[buffer_name(f"{name}.lora_{side}")].detach() for side in "AB")
+            key = buffer_name(f"{name}.weight")
             tensors[key] = tensors[key] + b @ a
         return {_name(key): tensor for key, tensor in tensors.items()}
 
     def load_layers(self, tensors: dict[str, Tensor]) -> None:
         """Load another network's `layer_tensors`, before adapters are added."""
         for name, tensor in self.named_buffers():
-            if name.startswith("encoder__"):
+            if _is_of_layers(name):
                 tensor.copy_(tensors[_name(name)])
 
     def forward(
@@ -204,7 +203,9 @@ class Encoder(nn.Module):
     def _linear(self, inputs: Tensor, name: str) -> Tensor:
         output = F.linear(inputs, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
         if self.rank:
-            a, b = (self.adapters[_key(f"{name}.lora_{side}")].to(inputs.dtype) for side in "AB")
+            a, b = (
+                self.adapters[buffer_name(f"{name}.lora_{side}")].to(inputs.dtype) for side in "AB"
+            )
             output = torch.addmm(
                 output.flatten(0, 1), F.linear(inputs, a).flatten(0, 1), b.t()
             ).view(output.shape)
@@ -296,8 +297,16 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tenso
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
 
-def _key(name: str) -> str:
-    return name.replace(".", "__")  # torch allows no dot in a buffer's name
+def buffer_name(name: str) -> str:
+    """The name of a weight's buffer, in which torch allows no dot."""
+    return name.replace(".", "__")
+
+
+def _is_of_layers(key: str) -> bool:
+    """Whether a buffer or parameter is a weight of the layers: neither of the embeddings, nor of an
+    adapter, nor a constant.
+    """
+    return not key.startswith(("embeddings__", "adapters.", CONSTANT))
 
 
 def _name(key: str) -> str:

@@ -57,8 +57,8 @@ class Extractive(EpochTrainer):
 
     class Settings(EpochTrainer.Settings):
         encoder: PathSetting = MINILM
-        """The encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
-        (`ifqa.models.span_encoder`).
+        """The encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT, MPNet,
+        ModernBERT or DeBERTa-v3 (`ifqa.models.span_encoder`).
         """
         reading: Annotated[Sequence[PathSetting], TrainerFlag()] = ()
         """Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with

@@ -41,7 +41,7 @@ def test_a_model_is_present_only_below_its_root(tmp_path):
         (
             "config.json",
             {"model_type": "roberta"},
-            r"unknown model_type in .*config\.json: 'roberta'; .*known: bert, mpnet",
+            r"unknown model_type in .*config\.json: 'roberta'; .*known: bert, deberta-v2, modernbert, mpnet",
         ),
         (
             "config.json",

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 from three_passages import PASSAGES, Scripted, fetch
+from tiny_library_encoder import tiny_library_encoder
 
 from ifqa.models.places import minilm_folder
 from ifqa.records import Hit, Question
@@ -210,6 +211,31 @@ def test_a_damaged_adapter_is_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with refused(message):
             module.CrossEncoder(str(tmp_path), "cpu")
+
+
+def test_a_modernbert_scores_as_in_transformers(tmp_path):
+    import torch
+    from transformers import (
+        AutoModelForSequenceClassification,
+        ModernBertConfig,
+        ModernBertForSequenceClassification,
+        PreTrainedTokenizerFast,
+    )
+
+    folder = tiny_library_encoder(tmp_path / "model", "modernbert", "who won ?", "Ada won")
+    marks = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, **marks)
+    tokenizer.save_pretrained(folder)
+    config = ModernBertConfig.from_pretrained(folder, num_labels=1)
+    ModernBertForSequenceClassification(config).save_pretrained(folder)
+    reference = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    pairs = [("who won ?", "Ada won"), ("who won ?", "nobody"), ("won ?", "Ada Ada Ada")]
+    with torch.inference_mode():
+        expected = [
+            float(reference(**tokenizer(*pair, return_tensors="pt")).logits) for pair in pairs
+        ]
+    scores = module.CrossEncoder(str(folder), "cpu").relevance(pairs)
+    assert scores.tolist() == pytest.approx(expected, abs=0.02)
 
 
 def test_a_model_without_a_classifier_is_refused(tmp_path):

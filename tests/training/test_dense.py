@@ -14,7 +14,8 @@ from refusals import refused
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from short_trainings import Killed, ended_at, torn_copies
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from tiny_library_encoder import tiny_library_encoder
+from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
@@ -106,6 +107,20 @@ def test_an_encoder_learns_to_find_gold_passages(unit, tmp_path):
     assert manifest["record"]["steps"] == manifest["record"]["batches"] >= 30
     assert open_encoder(EncoderSettings(str(folder), device="cpu")).facts["query_prefix"] == ""
     assert not (folder / "checkpoints").exists()
+
+
+def test_modernbert_is_trained_to_find_gold_passages(tmp_path):
+    folder = tiny_library_encoder(
+        tmp_path / "network", "modernbert", *[f"{word} {word}" for word in WORDS]
+    )
+    PreTrainedTokenizerFast.from_pretrained(
+        folder, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+    ).save_pretrained(folder)
+    start = str(tmp_path / "start")
+    modules = [Transformer(str(folder)), Pooling(32), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save(start)
+    train(DATASET, tmp_path / "encoder", model=start, epochs=30, batch=8, learning_rate=3e-3)
+    assert rank(str(tmp_path / "encoder")) < 1 < 4 < rank(start)
 
 
 def test_the_loss_and_its_gradient_are_those_of_dpr(bert):

@@ -103,7 +103,7 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
     question_ids = query.ids[:MAX_QUESTION]
     start = len(before) + len(question_ids) + len(between)
     passage_ids = passage.ids[: MAX_TOKENS - start - len(after)]
-    offsets = passage.offsets[: len(passage_ids)]
+    offsets = [_without_space(text, *token) for token in passage.offsets[: len(passage_ids)]]
     read_text = text[: offsets[-1][1]] if offsets else ""
     numbers = _anchored(
         find_numbers(read_text, question=question, as_written=as_written), offsets, start
@@ -157,6 +157,13 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
         [*singles, *(rows for *_, rows in doubles)],
         as_written,
     )
+
+
+def _without_space(text: str, start: int, end: int) -> tuple[int, int]:
+    """A token's characters without the white space before them, which some tokenizers count to the
+    token.
+    """
+    return end - len(text[start:end].lstrip()), end
 
 
 def token_span(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ import torch
 from refusals import refused
 from safetensors.torch import load_file
 from short_trainings import torn_copies
+from tiny_library_encoder import KINDS, tiny_library_encoder
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.places import minilm_folder
@@ -323,6 +324,23 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet)
     copied = Extractive.Settings(weights=str(folder), precision="float32", encoder="copy")
     moved = Extractive(copied, root=tmp_path)
     assert moved.answer(QUESTIONS[:3], passages) == predictions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reader_is_trained_on_an_encoder_of_transformers(tmp_path, kind):
+    texts = [text for question in QUESTIONS for text in (question.text, *question.gold_passages)]
+    encoder = tiny_library_encoder(tmp_path / kind, kind, *texts)
+    settings = SETTINGS | {
+        "encoder": str(encoder),
+        "epochs": 40,
+        "rank": 16,
+        "learning_rate": 5e-3,
+        "dropout": 0.0,
+    }
+    train(DATASET, tmp_path / "weights", **settings)
+    passages = [[Passage("p", "", question.gold_passages[0])] for question in QUESTIONS[:3]]
+    predictions = reader(tmp_path / "weights", precision="float32").answer(QUESTIONS[:3], passages)
+    assert [prediction.answer for prediction in predictions] == ["7", "Old Mill", "Oslo"]
 
 
 def test_weights_of_another_encoder_are_refused(tmp_path, mpnet):
