@@ -3,7 +3,8 @@
 Half of them have an answer there.
 
     python bench/languages.py FOLDER [--packages UNPACKED] [--language en] [--together] \
-        [--search bm25] [--to answers.jsonl]
+        [--search bm25] [--model multilingual-e5-small] [--set retriever.method=rrf] [--cross] \
+        [--to answers.jsonl]
 
 It gathers the files of language-questions-files.tsv into FOLDER/docs, as own_questions.py does, a
 folder for each language. A language model wrote the questions from the files alone, before any
@@ -12,7 +13,9 @@ system had read them. Those of the part "fit" are there to choose thresholds, th
 
 By default it asks about each folder as `ifqa ask --docs` does, whatever the language. `--language
 en` indexes all texts with the analyzer of English, `--together` as a single folder; `--search` only
-searches, with another retriever.
+searches, with another retriever. `--model` makes a dense index too, for `--search dense` and
+`--search fusion`. `--cross` asks 20 English questions about the German folder, those with an answer
+in other words.
 
 It prints for each language and part, with 95% bootstrap intervals over questions:
 - for questions with an answer: how often the first passage, or one of the first five, contains it,
@@ -32,6 +35,7 @@ import tomli_w
 from own_questions import gather, percent
 
 import ifqa
+from ifqa.cli.options import settings_of_flags
 from ifqa.corpus.languages import NAMES
 from ifqa.errors import IfqaError
 from ifqa.records import Answer, Question
@@ -63,6 +67,9 @@ def main() -> None:
     parser.add_argument("--language", help="index all texts in this language")
     parser.add_argument("--together", action="store_true", help="index all texts as one folder")
     parser.add_argument("--search", default="", help="only search, with this retriever")
+    parser.add_argument("--model", default="", help="the encoder of a dense index")
+    parser.add_argument("--set", action="append", help="a setting of the retriever")
+    parser.add_argument("--cross", action="store_true", help="ask in English about German texts")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
     print(
@@ -72,27 +79,23 @@ def main() -> None:
             )
         )
     )
-    records = [record for _, record in read_jsonl(HERE / "language-questions.jsonl")]
+    file = "cross-language-questions.jsonl" if arguments.cross else "language-questions.jsonl"
+    asked: dict[tuple[str, str], list[Question]] = {}
+    for _, record in read_jsonl(HERE / file):
+        question = Question(
+            str(record["id"]), str(record["question"]), tuple(map(str, record["answers"]))
+        )
+        asked.setdefault((str(record["language"]), str(record["part"])), []).append(question)
     rows = []
-    for language in ("no", "de", "ja"):
-        for part in ("fit", "measure"):
-            asked = [
-                record
-                for record in records
-                if (record["language"], record["part"]) == (language, part)
-            ]
-            questions = [
-                Question(str(one["id"]), str(one["question"]), tuple(one["answers"]))
-                for one in asked
-            ]
-            found, least = ask(arguments, "" if arguments.together else language, questions)
-            print(
-                f"\n{NAMES[language]}, {part}",
-                *figures(found, least, bool(arguments.search)),
-                sep="\n",
-                flush=True,
-            )
-            rows += found
+    for (language, part), questions in asked.items():
+        found, least = ask(arguments, "" if arguments.together else language, questions)
+        print(
+            f"\n{NAMES[language]}, {part}",
+            *figures(found, least, bool(arguments.search)),
+            sep="\n",
+            flush=True,
+        )
+        rows += found
     if arguments.to:
         write_jsonl(arguments.to, map(row_json, rows))
 
@@ -110,10 +113,14 @@ def ask(
     docs = (arguments.folder / "docs" / folder).resolve()
     sources = {"passages": {"sources": [{"format": "documents", "path": str(docs)}]}}
     language = {"language": arguments.language} if arguments.language else {}
-    corpus = {**language, **sources, "index": {"bm25": {"retriever": "bm25"}}}
+    indexes = {"bm25": {"retriever": "bm25"}}
+    if arguments.model:
+        indexes["dense"] = {"retriever": "dense", "model": arguments.model}
+    corpus = {**language, **sources, "index": indexes}
     (work / "indexes" / f"{name}.toml").write_text(tomli_w.dumps(corpus), encoding="utf-8")
     search = {"retriever": arguments.search} if arguments.search else {}
-    with ifqa.open(root=work, corpus=name, **search) as system:
+    settings = settings_of_flags(arguments.set)
+    with ifqa.open(root=work, corpus=name, settings=settings, **search) as system:
         rankings = system.retrieve(questions, DEPTH)
         answers = defaults = [Answer(question, "") for question in questions]
         if not search:

