@@ -1,7 +1,9 @@
 """What a language model's answers rest on, and how well their confidence was fitted.
 
     python bench/llm_answers.py --model qwen2.5-coder-1.5b [--prompt grounded] [--passages 3] \
-        [--train 300] [--test 200] [--set SETTING=VALUE ...] [--stored]
+        [--train 300] [--test 200] [--set SETTING=VALUE ...] [--stored] [--weigh] \
+        [--features FILE]
+    python bench/llm_answers.py --borrow FILE FILE ...
 
 Questions are drawn by a seed from IfQA's full-train and full-dev. Training questions are read from
 BM25's passages of the corpus ifqa-pool-50k; those of full-dev once from the annotated passages
@@ -11,13 +13,19 @@ on where it stopped. --stored asks nothing, and counts the questions with a stor
 
 It prints the outcomes of the quotes, EM, abstentions, how often the model's sentence is the span
 reader's, and the AUROC, calibration error, EM-50 and EM-80 of confidences that were fitted on the
-training questions.
+training questions; then the EM of the span reader, of the model, and of the cascade of both, as it
+decides with a served model (by both fitted confidences) and, with --weigh, in this process (by log
+probabilities).
+
+--features writes the confidences' features. --borrow reads such files, one for each model, and
+prints for each the measures of confidences that were fitted on it, and on all the others.
 """
 
 import argparse
+import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,19 +40,22 @@ from ifqa.llms.llama_cpp import LlamaCpp
 from ifqa.plugins import Plugins
 from ifqa.progress import bar
 from ifqa.protocols import LanguageModel
+from ifqa.reading.cascade import Cascade
 from ifqa.reading.llm import Llm, Reply
 from ifqa.reading.llm_confidence import fitted_confidence
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, Prediction, Question, gold_id
 from ifqa.scoring.measures.confidence import AUROC, ECE, EM_50, EM_80
 from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import ColumnStatistic
 from ifqa.settings import parse_settings
+from ifqa.storage.files import read_jsonl
 from ifqa.training.llm_calibration import LlmAnswer, fit_answers
 
 SEED = 72
 POOL = Path("indexes/ifqa-pool-50k")
 PARTS = ("train", "given", "retrieved")
 BATCH = 4  # questions asked together
+SURE = 0.5  # the cascade's default
 
 
 class Task(NamedTuple):
@@ -157,7 +168,10 @@ def answers_of(reader: Llm, replies: Sequence[Reply]) -> list[LlmAnswer]:
 
 
 def show_confidence(part: str, training: Sequence[LlmAnswer], answers: Sequence[LlmAnswer]) -> None:
-    """A row of measures of the confidences of one part, fitted on the training questions."""
+    """A row of measures of the confidences of one part, fitted on the training questions.
+
+    Over all questions: one without an answer is wrong, with a confidence of 0.
+    """
     fits = fit_answers(training)
     columns = np.array(
         [[fitted_confidence(each.features, *fits), float(each.right)] for each in answers]
@@ -165,6 +179,65 @@ def show_confidence(part: str, training: Sequence[LlmAnswer], answers: Sequence[
     values = [ColumnStatistic(measure, columns).value for measure in (AUROC, ECE, EM_50, EM_80)]
     cells = ["-" if value is None else f"{100 * value:.1f}" for value in values]
     print("|", " | ".join([part, str(len(answers)), *cells]), "|")
+
+
+def show_cascade(
+    part: str,
+    training: Sequence[LlmAnswer],
+    replies: Sequence[Reply],
+    reader: Llm,
+    weighed: Sequence[Prediction],
+) -> None:
+    """A row of EM: the span reader, the model, the cascade of both served, and in this process."""
+    fits = fit_answers(training)
+    scores: dict[str, list[float]] = {"span": [], "model": [], "served": [], "asked": []}
+    for reply in replies:
+        if reply.read is None:
+            raise ValueError("the span reader has not read along")
+        span = reply.read.prediction
+        own = reply.prediction
+        sure = span.confidence or 0.0
+        confidence = fitted_confidence(reader.features(reply), *fits)
+        is_unsure = sure < SURE
+        takes_own = is_unsure and bool(own.answer) and confidence >= sure
+        answers = reply.question.answers
+        of_span = exact_match(span.answer or span.candidate, answers)
+        of_model = exact_match(own.answer, answers)
+        scores["span"].append(of_span)
+        scores["model"].append(of_model)
+        scores["served"].append(of_model if takes_own else of_span)
+        scores["asked"].append(float(is_unsure))
+    if weighed:
+        scores["in this process"] = [
+            exact_match(prediction.answer, reply.question.answers)
+            for prediction, reply in zip(weighed, replies, strict=True)
+        ]
+    cells = [f"{name} {100 * sum(values) / len(values):.1f}" for name, values in scores.items()]
+    print(f"{part}: {', '.join(cells)}")
+
+
+def write_features(file: Path, parts: Mapping[str, Sequence[LlmAnswer]]) -> None:
+    with file.open("w", encoding="utf-8") as lines:
+        for part, answers in parts.items():
+            for answer in answers:
+                row = {"part": part, "right": answer.right, "features": answer.features}
+                lines.write(json.dumps(row) + "\n")
+
+
+def show_borrowed(files: Sequence[Path]) -> None:
+    """For each model, the measures of confidences that were fitted on it, and on all the others."""
+    answers: dict[Path, dict[str, list[LlmAnswer]]] = {}
+    for file in files:
+        parts = answers[file] = {part: [] for part in PARTS}
+        for _, row in read_jsonl(file):
+            parts[str(row["part"])].append(LlmAnswer(0, bool(row["right"]), row["features"]))
+    print("| part | questions | AUROC | ECE | EM-50 | EM-80 |")
+    print("|---|---|---|---|---|---|")
+    for file, parts in answers.items():
+        others = [answer for other in files if other != file for answer in answers[other]["train"]]
+        for part in PARTS[1:]:
+            show_confidence(f"{file.stem}, {part}, fitted", parts["train"], parts[part])
+            show_confidence(f"{file.stem}, {part}, borrowed", others, parts[part])
 
 
 def open_model(name: str, flags: Sequence[str]) -> LanguageModel:
@@ -178,14 +251,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", required=True)
+    parser.add_argument("--model", default="")
     parser.add_argument("--prompt", default="grounded")
     parser.add_argument("--passages", type=int, default=3)
     parser.add_argument("--train", type=int, default=300)
     parser.add_argument("--test", type=int, default=200)
     parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
     parser.add_argument("--stored", action="store_true")
+    parser.add_argument("--weigh", action="store_true", help="the cascade in this process too")
+    parser.add_argument("--features", type=Path, help="file for the confidences' features")
+    parser.add_argument("--borrow", type=Path, nargs="+", default=[])
     arguments = parser.parse_args()
+    if arguments.borrow:
+        show_borrowed(arguments.borrow)
+        return
     model = open_model(arguments.model, arguments.set)
     reader = Llm(Llm.Settings(prompt=arguments.prompt), llm=model)
     tasks = list(plan(arguments.train, arguments.test, arguments.passages))
@@ -210,11 +289,22 @@ def main() -> None:
     print(
         f"tokens a question: {prompt_tokens:.0f} of the prompt, {answer_tokens:.0f} of the answer"
     )
-    training = answers_of(reader, parts["train"])
+    answers = {part: answers_of(reader, part_replies) for part, part_replies in parts.items()}
+    if arguments.features:
+        write_features(arguments.features, answers)
     print("| part | questions | AUROC | ECE | EM-50 | EM-80 |")
     print("|---|---|---|---|---|---|")
     for part in PARTS[1:]:
-        show_confidence(part, training, answers_of(reader, parts[part]))
+        show_confidence(part, answers["train"], answers[part])
+    cascade = Cascade(Cascade.Settings(prompt=arguments.prompt, sure=SURE), llm=model)
+    for part in PARTS[1:]:
+        chosen = [task for task in tasks if task.part == part]
+        weighed: list[Prediction] = []
+        if arguments.weigh:
+            weighed = cascade.answer(
+                [task.question for task in chosen], [task.passages for task in chosen]
+            )
+        show_cascade(part, answers["train"], parts[part], reader, weighed)
 
 
 if __name__ == "__main__":

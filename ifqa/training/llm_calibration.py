@@ -57,6 +57,13 @@ def train_llm_calibration(
     chosen = _draw(dataset, count, seed)
     prompt = reader.prompt_name
     asked = pluralize(len(chosen.questions), "question")
+    seen = [file for file, digest in dataset.sources.items() if digest in reader.trained_on]
+    if seen:
+        logger.warning(
+            f"{reader.llm.name} was tuned on {', '.join(seen)}: it answers these questions more "
+            "often than others, so its confidence will be too high; wanted a --split that it has "
+            "not seen"
+        )
     logger.info(f"asking {reader.llm.name} {asked} with the prompt {prompt}")
     rows = _ask(reader, chosen, assign_folds(chosen.questions, folds, seed))
     path = calibration_path(root, reader.llm.name, prompt)

@@ -7,11 +7,13 @@ import pytest
 from refusals import refused
 
 from ifqa.config.experiment import load_experiment
+from ifqa.llms.replay import Replay
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
 from ifqa.pipeline.train import train
-from ifqa.storage.files import read_json
+from ifqa.storage.files import read_json, sha256
+from ifqa.storage.resources import BUNDLED
 from ifqa.training.llm_calibration import LlmAnswer, cross_validate_answers, fit_answers
 
 LOGPROBS = ("log_probability", "mean_log_probability")
@@ -112,6 +114,15 @@ def test_a_calibration_names_its_model(fitted):
     assert content["model"] == "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M"
     assert content["prompt"] == "open-book"
     assert content["fitted_on"]["questions"] == 60
+
+
+@pytest.mark.slow
+def test_a_model_that_was_tuned_on_the_questions_gets_a_warning(fitted, monkeypatch, caplog):
+    monkeypatch.chdir(fitted.parents[2])
+    digest = sha256(BUNDLED / "sample" / "hard.json")
+    monkeypatch.setattr(Replay, "trained_on", frozenset({digest}))
+    train_llm("sample-llm")
+    assert "hard.json: it answers these questions more often than others" in caplog.text
 
 
 @pytest.mark.slow
