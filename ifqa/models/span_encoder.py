@@ -12,6 +12,8 @@ from ifqa.models.places import MINILM, MPNET, WEIGHTS, WEIGHTS_SHA256, model_fol
 from ifqa.storage.files import cached_sha256, read_json
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from ifqa.models.transformer import Encoder
 
 _TOKENIZER = "tokenizer.json"
@@ -68,10 +70,19 @@ def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
 
 
 @cache
+def load_tokenizer(folder: Path) -> "Tokenizer":
+    """The encoder's tokenizer, without padding or truncation."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+@cache
 def special_token_ids(folder: Path) -> tuple[list[int], ...]:
     """The ids of the special tokens before, between and after a pair's texts."""
-    from ifqa.models.transformer import load_tokenizer
-
     if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library does not check this
         raise FormatError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
     tokenizer = load_tokenizer(folder)

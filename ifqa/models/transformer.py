@@ -8,13 +8,11 @@ peft.
 import json
 import math
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from ifqa.errors import FormatError
@@ -32,15 +30,6 @@ _TYPES = "embeddings.token_type_embeddings.weight"
 _BIAS = "encoder.relative_attention_bias.weight"
 CONSTANT = "constant__"  # begins the names of buffers that are no weights
 _FARTHEST = 128  # tokens; larger distances share the last bucket
-
-
-@cache
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The encoder's tokenizer, without padding or truncation."""
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
 
 
 class Encoder(nn.Module):

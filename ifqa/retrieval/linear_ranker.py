@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from ifqa.clauses import split_question
 from ifqa.errors import ConfigError
 from ifqa.models.places import minilm_folder
+from ifqa.models.span_encoder import load_tokenizer
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import composition
@@ -157,8 +158,6 @@ def load_word_weights(folder: Path) -> WordWeight:
     Frequency falls with rank by Zipf's law, so the logarithm of the rank approximates inverse
     document frequency.
     """
-    from ifqa.models.transformer import load_tokenizer
-
     vocabulary: dict[str, int] = load_tokenizer(folder).get_vocab()
     first = vocabulary.get("the", 0)
     last = max(vocabulary.values())

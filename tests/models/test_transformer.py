@@ -13,8 +13,8 @@ from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 from ifqa.errors import IfqaError
 from ifqa.models import places
 from ifqa.models.places import PACKAGE, minilm_folder
-from ifqa.models.span_encoder import open_encoder, special_token_ids
-from ifqa.models.transformer import BERT_LINEAR, MiniLM, MPNet, load_tokenizer, position_buckets
+from ifqa.models.span_encoder import load_tokenizer, open_encoder, special_token_ids
+from ifqa.models.transformer import BERT_LINEAR, MiniLM, MPNet, position_buckets
 
 
 def bert_inputs():

@@ -1,6 +1,8 @@
 """The ranker: its features, its weights, and what it refuses."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +141,12 @@ def test_a_model_of_another_family_is_refused():
     }
     with refused("was trained on ifqa/full"):
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))
+
+
+def test_the_weights_of_words_need_no_torch():
+    code = (
+        "import sys; from ifqa.models.places import minilm_folder; "
+        "from ifqa.retrieval.linear_ranker import load_word_weights; "
+        "load_word_weights(minilm_folder()); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

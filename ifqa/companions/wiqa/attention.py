@@ -15,7 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ifqa.companions.wiqa.release import split_stem
 from ifqa.models.places import minilm_folder
-from ifqa.models.transformer import load_tokenizer, token_embeddings
+from ifqa.models.span_encoder import load_tokenizer
+from ifqa.models.transformer import token_embeddings
 
 # [CLS] serves as the paper's NULL token before each text, to which tokens without a counterpart
 # align

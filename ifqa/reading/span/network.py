@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ifqa.errors import ConfigError
-from ifqa.models.span_encoder import special_token_ids
-from ifqa.models.transformer import Encoder, load_tokenizer
+from ifqa.models.span_encoder import load_tokenizer, special_token_ids
+from ifqa.models.transformer import Encoder
 from ifqa.reading.span.arithmetic import (
     StepResults,
     compute_answers,

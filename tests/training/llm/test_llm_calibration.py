@@ -121,7 +121,7 @@ def test_a_model_that_was_tuned_on_the_questions_gets_a_warning(fitted, monkeypa
     monkeypatch.chdir(fitted.parents[2])
     digest = sha256(BUNDLED / "sample" / "hard.json")
     monkeypatch.setattr(Replay, "trained_on", frozenset({digest}))
-    train_llm("sample-llm")
+    train_llm("sample-llm", questions=40)
     assert "hard.json: it answers these questions more often than others" in caplog.text
 
 
