@@ -42,7 +42,8 @@ def install_model(
     """
     folder = root / model.folder
     file = folder / model.files[0]
-    is_there = file.exists() and cached_sha256(file) == model.sha256
+    is_whole = all((folder / name).exists() for name in model.files)
+    is_there = is_whole and cached_sha256(file) == model.sha256
     if is_there or is_dequantised(model.sha256, folder):
         yield f"{folder}: already there"
         return
@@ -70,7 +71,7 @@ def install_model(
         if whole.suffix == ".gguf" and not model.page:
             dequantise(whole, folder)
         else:
-            refuse_links(folder)
+            refuse_links(folder, folder)
             draft = partial_folder(folder)
             shutil.rmtree(draft, ignore_errors=True)
             if whole.suffix == ".gguf":  # kept for llama.cpp; `hf` dequantises it

