@@ -153,17 +153,31 @@ def _command(name: str) -> Any:
 
 def _unlisted_command(name: str) -> Callable[..., None]:
     from ifqa.corpus.wikipedia.dump_download import is_published
+    from ifqa.plugins import plugin_names
+    from ifqa.retrieval.prebuilt import find_prebuilt
 
     if "://" in name:
         return _address_command(name)
     if is_published(name):
         return _wiki_command(name)
+    if name not in plugin_names("benchmark") and ":" not in name and find_prebuilt(name):
+        return _prebuilt_command(name)
     return _benchmark_command(name)
+
+
+def _prebuilt_command(name: str) -> Callable[..., None]:
+    def fetch() -> None:
+        """Fetch an index that Pyserini publishes, and verify its checksum."""
+        from ifqa.retrieval.prebuilt import fetch_prebuilt
+
+        _print_lines(fetch_prebuilt(name))
+
+    return fetch
 
 
 _HELP = """Fetch questions, dumps and models, or make questions.
 
-NAME may also be another wiki, a plugin's benchmark, or an address (s3://bucket/folder).
+NAME may also be another wiki, an index of Pyserini's list, a plugin's benchmark, or an address (s3://bucket/folder).
 `ifqa data NAME --help` shows a name's options. Interrupted downloads resume.
 """
 data = lazy_group(_HELP, _names, _command)

@@ -7,4 +7,5 @@ PLUGINS = {
     "documents": "ifqa.corpus.documents.source:Documents",
     "passages": "ifqa.corpus.ready_passages:PassageFiles",
     "gold": "ifqa.corpus.ready_passages:GoldPassages",
+    "lucene": "ifqa.retrieval.stored_documents:StoredDocuments",
 }

@@ -3,6 +3,7 @@
 Rankings and scores equal those of pyserini's command line exactly.
 """
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ from pydantic import Field
 from ifqa.corpus.languages import Language
 from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import ConfigError
-from ifqa.protocols import IndexedRetriever
+from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Question, SearchResult
 from ifqa.retrieval.lucene import (
     INDEXING_MEMORY,
@@ -20,8 +21,10 @@ from ifqa.retrieval.lucene import (
     IndexingFailed,
     LuceneSearcher,
     build_index,
+    count_documents,
     linked_files,
 )
+from ifqa.retrieval.prebuilt import fingerprint_index, open_prebuilt, prebuilt_requirement
 from ifqa.settings import (
     Natural,
     NotNegative,
@@ -59,7 +62,8 @@ class BM25(IndexedRetriever):
 
     version = 1
     takes = ("index",)
-    runtime_only = ("threads", "memory_gb")
+    # `prebuilt` is part of the identity by its files: `build_fingerprint`
+    runtime_only = ("threads", "memory_gb", "prebuilt")
 
     class Settings(PluginSettings):
         # The defaults of k1 and b are pyserini's (pyserini/search/lucene/_searcher.py:583), not
@@ -89,6 +93,10 @@ class BM25(IndexedRetriever):
         language: Language | None = None
         """ISO 639-1 code of Lucene's analyzer for another language than English; "zh" indexes pairs
         of characters.
+        """
+        prebuilt: PathSetting = ""
+        """An index of Pyserini's list, such as "wikipedia-dpr-100w", or a folder with an index; it
+        is taken as it is, for passages from the same index (the source 'lucene').
         """
 
     def __init__(self, settings: Settings, *, index: Path) -> None:
@@ -161,6 +169,9 @@ class BM25(IndexedRetriever):
         Raises IfqaError if there are no passages, a passage is malformed or empty, the disk is
         full, or Java lacks memory.
         """
+        if settings.prebuilt:
+            _take_over(settings, passages, folder)
+            return
         language = settings.language
         shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
@@ -180,7 +191,48 @@ class BM25(IndexedRetriever):
         write_json(folder / _FACTS_FILE, facts | ({"language": language} if language else {}))
 
     @classmethod
+    def build_requirements(
+        cls, index: Path, settings: BuildSettings, root: Path
+    ) -> list[Requirement]:
+        """The published index."""
+        return [prebuilt_requirement(settings.prebuilt, root)] if settings.prebuilt else []
+
+    @classmethod
+    def build_fingerprint(cls, settings: BuildSettings) -> str:
+        """The fingerprint of the published index; empty without one."""
+        if not settings.prebuilt:
+            return ""
+        return fingerprint_index(open_prebuilt(settings.prebuilt))
+
+    @classmethod
     def forecast(cls, passages: int, settings: BuildSettings) -> BuildCost:
         """The cost of `build`, extrapolated from 410,612 passages on two cores."""
         seconds = START_SECONDS + passages / _PASSAGES_PER_SECOND
         return BuildCost(seconds, passages * _BYTES_PER_PASSAGE, INDEXING_MEMORY)
+
+
+def _take_over(settings: BM25.BuildSettings, passages: Path, folder: Path) -> None:
+    """Link or copy a published index into a folder.
+
+    Raises IfqaError if it holds fewer documents than there are passages: the passages are from
+    another index.
+    """
+    _, count = count_passages(passages)
+    source = open_prebuilt(settings.prebuilt)
+    held = count_documents(source)
+    if held < count:
+        raise ConfigError(
+            f"{source} holds {held:,} documents, but the corpus has {count:,} passages; wanted "
+            'passages from the same index: format = "lucene"'
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in source.iterdir():
+        if path.is_file() and path.name != "write.lock":
+            place = folder / path.name
+            place.unlink(missing_ok=True)
+            try:
+                place.hardlink_to(path.resolve())
+            except OSError:  # another disk
+                shutil.copyfile(path, place)
+    facts = {"stemmer": settings.stemmer, "title": False, "passages": held}
+    write_json(folder / _FACTS_FILE, facts)

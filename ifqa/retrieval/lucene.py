@@ -54,7 +54,7 @@ def build_index(
             "io.anserini.index.IndexCollection", arguments, watch, quick=count <= _QUICK_PASSAGES
         )
     # Anserini prints the error of a file, continues, and exits with 0
-    indexed = _count_documents(folder)
+    indexed = count_documents(folder)
     if not status and indexed == count:
         return
     if _DISK_FULL.search(output):
@@ -70,7 +70,7 @@ def build_index(
     )
 
 
-def _count_documents(index: Path) -> int:
+def count_documents(index: Path) -> int:
     """The number of documents in a Lucene index; 0 if there is no index."""
     jnius = load_jnius()
     try:
