@@ -244,9 +244,11 @@ def check(
     from ifqa.config.sweep import sweep_changes
     from ifqa.pipeline.check import Finding, Work, findings_json, total_work
     from ifqa.pipeline.check import check as check_all
+    from ifqa.pipeline.session import Session
 
     tasks = [(name, changes) for name in names for changes in sweep_changes(values, seeds)]
     shared: set[str] = set()
+    session = Session()
     work: list[Work] = []
 
     def check_one(task: tuple[str, dict[str, object]]) -> int:
@@ -254,7 +256,7 @@ def check(
         findings: list[Finding] = []
         problem: IfqaError | None = None
         try:
-            for finding in check_all(name, changes, engine=engine, shared=shared):
+            for finding in check_all(name, changes, engine=engine, shared=shared, session=session):
                 findings.append(finding)
                 if not json:
                     options.print_line(finding)  # at once, because sampling a dump takes a while

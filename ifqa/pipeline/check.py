@@ -35,6 +35,7 @@ from ifqa.pipeline.retrieve import RETRIEVE
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.served import refuse_other_server
+from ifqa.pipeline.session import Session
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import will_ask
 from ifqa.pipeline.system import System
@@ -133,15 +134,17 @@ def check(
     root: Path = Path(),
     engine: str | None = None,
     shared: set[str] | None = None,
+    session: Session | None = None,
 ) -> Iterator[Finding]:
     """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
     `changes` change an experiment's settings, as in `override`. With `engine` "ray", the
     requirements are those of each node of the cluster, and differences of its versions from this
     machine's. `shared` has the fingerprints of the stages of earlier checks, whose work this one
-    shares, and gets those of this one. The last line names the commands that fetch what is missing.
-    IfqaError if the name is unknown; or, after all other checks, if something is wrong, too large
-    for this machine, or missing and not to be fetched by ifqa.
+    shares, and gets those of this one; `session` has the models that they opened. The last line
+    names the commands that fetch what is missing. IfqaError if the name is unknown; or, after all
+    other checks, if something is wrong, too large for this machine, or missing and not to be
+    fetched by ifqa.
     """
     parts: list[Callable[[], Iterable[Finding]]]
     problems: list[str] = []
@@ -160,7 +163,7 @@ def check(
         run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
         yield f"experiment {experiment.name}: {experiment.benchmark} {experiment.split}"
-        system = System(run)
+        system = System(run, session)
         parts = []
         if run.corpus:
             parts.append(partial(_check_corpus, run.corpus, experiment.indexes, problems))
