@@ -208,6 +208,8 @@ class BM25(IndexedRetriever):
     def forecast(cls, passages: int, settings: BuildSettings) -> BuildCost:
         """The cost of `build`, extrapolated from 410,612 passages on two cores."""
         seconds = START_SECONDS + passages / _PASSAGES_PER_SECOND
+        if settings.prebuilt:  # linked, or at most copied
+            seconds = START_SECONDS
         return BuildCost(seconds, passages * _BYTES_PER_PASSAGE, INDEXING_MEMORY)
 
 
