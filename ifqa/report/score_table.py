@@ -142,13 +142,14 @@ class ScoreTable:
         return f"{table.markdown()}{notes}"
 
     def latex(self) -> str:
-        """A `tabular` for LaTeX with the package booktabs; all texts are escaped."""
+        """A `tabular` for LaTeX with the package booktabs, and its notes below; all texts are
+        escaped.
+        """
         lead = ["", "questions"] if self.shows_questions else [""]
         titles = [
             latex_text(title) + (r" $\downarrow$" if is_low else "")
             for title, is_low in zip(self.titles, self.low_is_best, strict=True)
         ]
-        width = len(lead) + len(titles)
         lines = [
             "% needs \\usepackage{booktabs}",
             f"\\begin{{tabular}}{{{'l' * len(lead)}{'r' * len(titles)}}}",
@@ -163,13 +164,13 @@ class ScoreTable:
                 for column, cell in enumerate(row.cells)
             ]
             lines.append(_latex_row([latex_text(row.name), *over, *cells]))
-        lines.append("\\bottomrule")
-        for line in self._note().splitlines():
-            text = f"\\footnotesize {latex_text(line)}"
-            lines.append(
-                _latex_row([f"\\multicolumn{{{width}}}{{p{{0.95\\linewidth}}}}{{{text}}}"])
-            )
-        return "\n".join([*lines, "\\end{tabular}", ""])
+        lines += ["\\bottomrule", "\\end{tabular}"]
+        notes = self._note().splitlines()
+        if notes:  # outside of the tabular, whose last column they would widen
+            lines += ["\\par\\smallskip", "\\begin{minipage}{0.95\\linewidth}\\footnotesize"]
+            lines += [f"{latex_text(line)}\\par" for line in notes]
+            lines.append("\\end{minipage}")
+        return "\n".join([*lines, ""])
 
     def _latex_cell(self, cell: Cell | None, is_best: bool) -> str:
         if cell is None:
@@ -290,7 +291,7 @@ def make_score_table(
     columns = [*dict.fromkeys(columns)] or _usual_columns(scored)
     _check_columns(scored, columns)
     if strange := (titles or {}).keys() - {*columns}:
-        names = [row.name for row in rows]
+        names = [f'"{row.name}"' if "," in row.name else row.name for row in rows]
         raise unknown_name("row or column", min(strange), [*names, *columns])
     cells = [[_cell(runs, column) for column in columns] for runs in scored]
     notes = _seed_notes(rows)
@@ -299,8 +300,7 @@ def make_score_table(
         notes.append("Brackets hold 95% intervals.")
     if against:
         notes += _compare(rows, scored, columns, _find_row(rows, against), cells)
-    for row, runs in zip(rows, scored, strict=True):
-        notes += [f"{row.name}: {note}." for note in _warnings(runs)]
+    notes += _row_notes(rows, scored)
     return ScoreTable(
         tuple(columns),
         tuple((titles or {}).get(column, column) for column in columns),
@@ -386,6 +386,19 @@ def _seed_notes(rows: Sequence[NamedRow]) -> list[str]:
         "the score is their mean."
         for numbers in seeds
     ]
+
+
+def _row_notes(rows: Sequence[NamedRow], scored: Scored) -> list[str]:
+    """What a reader has to know of the rows, each note once, with the rows that it is about."""
+    names: dict[str, list[str]] = {}
+    for row, runs in zip(rows, scored, strict=True):
+        for note in _warnings(runs):
+            names.setdefault(note, []).append(row.name)
+    notes = []
+    for note, about in names.items():
+        is_of_all = len(about) == len(rows) > 1
+        notes.append(f"{'All rows' if is_of_all else '; '.join(about)}: {note}.")
+    return notes
 
 
 def _warnings(runs: Sequence[ScoredExperiment]) -> list[str]:

@@ -3,6 +3,7 @@
 import csv
 import re
 from io import StringIO
+from statistics import fmean, stdev
 
 import pytest
 from hypothesis import given
@@ -15,9 +16,11 @@ from ifqa.config.overrides import override
 from ifqa.config.sweep import Variation
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
+from ifqa.report import score_table
 from ifqa.report.compare import compare_to_first
 from ifqa.report.score_table import NamedRow, ScoreTable, make_score_table
 from ifqa.report.table import Table, latex_text
+from ifqa.storage.files import read_jsonl
 
 
 def rows(*names, **titles):
@@ -95,6 +98,45 @@ def test_scores_over_other_questions_are_not_the_best():
         "a has 83 questions and a\\+limit=10 has 10; they share 10. Compare .* questions$"
     ):
         make_score_table([*rows("a"), NamedRow("first", Variation("", (limited,)))], ["EM"], "a")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_row_over_seeds_has_their_mean_with_the_standard_deviation():
+    runs = tuple(override(load_experiment("a"), {"sample": 20, "seed": seed}) for seed in range(3))
+    for run in runs:
+        stages.run(Run(run))
+    values = [
+        100 * fmean(row["EM"] for _, row in read_jsonl(run.folder / "score/per_question.jsonl"))
+        for run in runs
+    ]
+    table = make_score_table([NamedRow("s", Variation("", runs, (0, 1, 2)))], ["EM"])
+    cell = cells(table, "EM")["s"]
+    assert cell is not None
+    assert cell.value == pytest.approx(fmean(values))
+    assert cell.sd == pytest.approx(stdev(values))
+    assert table.table().rows[0][1] == f"{fmean(values):.1f} ± {stdev(values):.1f}"
+
+
+@pytest.mark.usefixtures("three")
+def test_a_note_is_said_once_for_all_rows_that_it_is_about(monkeypatch):
+    marks = {"a": "seen", "b": "seen", "c": "unseen"}
+    monkeypatch.setattr(score_table, "exposure_mark", lambda run: marks[run.experiment.name])
+    notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
+    assert notes[-2:] == ("a; b: seen.", "c: unseen.")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_note_about_all_rows_names_none(monkeypatch):
+    monkeypatch.setattr(score_table, "exposure_mark", lambda run: "seen")
+    assert make_score_table(rows("a", "b"), ["EM"]).notes[-1] == "All rows: seen."
+
+
+@pytest.mark.usefixtures("three")
+def test_in_latex_the_notes_stand_below_the_table_where_they_widen_no_column():
+    text = make_score_table(rows("a", "b"), ["EM"], "a").latex()
+    before, after = text.split("\\end{tabular}")
+    assert "differs from a" in after
+    assert "multicolumn" not in before
 
 
 @pytest.mark.usefixtures("three")
