@@ -92,9 +92,20 @@ def save(figure: "Figure", folder: str, name: str) -> list[Path]:
         paths.append(Path(folder, f"{name}.pgf"))
         with plt.rc_context({"pgf.texsystem": program, "pgf.rcfonts": False}):
             figure.savefig(paths[1], backend="pgf")
+        text = print_underscores(paths[1].read_text(encoding="utf-8"))
+        paths[1].write_text(text, encoding="utf-8")
     else:
         logger.warning(f"{name}.pgf is left out: it needs LaTeX ({', '.join(_TEX)}), found none")
     return paths
+
+
+def print_underscores(pgf: str) -> str:
+    """A PGF figure in whose texts "_" is printed, as in "gold_any@20".
+
+    matplotlib leaves it to the package underscore, without which LaTeX takes it for a subscript.
+    """
+    begin = "\\begingroup%\n"
+    return pgf.replace(begin, begin + "\\catcode`\\_=\\active\\def_{\\textunderscore}%\n", 1)
 
 
 def percent(values: Sequence[float], seed: int = 0) -> Interval:

@@ -147,3 +147,10 @@ def test_pgf_is_written_where_latex_is_installed(tmp_path):
     if len(paths) == 1:
         pytest.skip("no LaTeX here")
     assert paths[1].read_text().startswith("%% Creator: Matplotlib, PGF backend")
+
+
+def test_a_pgf_figure_prints_underscores_without_a_package():
+    figure = "%% Creator\n\\begingroup%\n\\makeatletter%\n\\pgftext{gold_any@1}\n\\begingroup%\n"
+    head, rest = plots.print_underscores(figure).split("\\makeatletter")
+    assert head.endswith("\\begingroup%\n\\catcode`\\_=\\active\\def_{\\textunderscore}%\n")
+    assert "\\catcode" not in rest
