@@ -16,6 +16,7 @@ from tiny_encoder import WORDS, tiny, tiny_late_interaction
 from transformers import AutoTokenizer, BertModel
 
 from ifqa.records import Passage, Question
+from ifqa.retrieval import late_interaction
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.late_interaction import LateInteraction, is_late_interaction
 from ifqa.retrieval.rerank import Rerank
@@ -32,7 +33,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return LateInteraction(folder, "cpu")
+    with pytest.MonkeyPatch.context() as patch:  # else it depends on the processor
+        patch.setattr(late_interaction, "half_precision", lambda device: torch.float32)
+        return LateInteraction(folder, "cpu")
 
 
 def network_folder(folder):

@@ -54,7 +54,9 @@ def models(tmp_path_factory):
 
 
 def build(passages, index, model, **settings):
-    Sparse.build(passages, index, Sparse.BuildSettings(model=model, device="cpu", **settings))
+    # "auto" would depend on the processor
+    settings = {"device": "cpu", "precision": "float32"} | settings
+    Sparse.build(passages, index, Sparse.BuildSettings(model=model, **settings))
     return index
 
 
