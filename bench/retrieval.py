@@ -1,7 +1,7 @@
 """Prints gold recall of each retriever for each part of a question, with and without reranking.
 
-    python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--rerank DEPTH] [--reader] \
-        [--control]
+    python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--sparse] [--rerank DEPTH] \
+        [--reader] [--control]
 
 {question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found,
 reranked}. CORPUS has the indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold
@@ -15,6 +15,8 @@ fuses BM25 with the names and dense retrieval with the question, by score. Reran
 first DEPTH; the others keep their order.
 
 "ranker weighted" is the retriever "ranker" over BM25 with the question and its names (`--ranker`).
+"sparse question" is the corpus's index "sparse" (`--sparse`). It is also fused by rank with BM25
+asked the names ("rrf sparse"), and with the ranker ("rrf ranker-sparse").
 In rows "read", the retriever "rerank" with the span reader as its model reordered the first DEPTH
 (`--reader`); in rows "read reranked", the cross-encoder followed, with a third of the weight.
 
@@ -41,6 +43,7 @@ from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.linear_ranker import Ranker
 from ifqa.retrieval.rerank import BUNDLED_MODEL, MODEL_WEIGHT, CrossEncoder, reorder_hits
+from ifqa.retrieval.sparse import Sparse
 from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
@@ -74,6 +77,7 @@ def main() -> None:
         action="store_true",
         help='also the retriever "ranker", over BM25 with the names',
     )
+    parser.add_argument("--sparse", action="store_true", help="also learned sparse retrieval")
     parser.add_argument(
         "--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each"
     )
@@ -107,6 +111,8 @@ def main() -> None:
         part = Part(bm25, K, 1.0, "names")
         ranker = Ranker(Ranker.Settings(), parts=[part], passages=store.get)
         rows["ranker weighted"] = ranker.search(questions, K)
+    if arguments.sparse:
+        rows |= sparse_rows(rows, questions, folder)
     if arguments.rerank:
         chosen = {
             name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked
@@ -125,15 +131,17 @@ def main() -> None:
     if control:
         print(control_markdown(control))
     if arguments.to:
-        arguments.to.mkdir(parents=True, exist_ok=True)
-        for name, ranking in rows.items():
-            by_question = {
-                question.id: hits for question, hits in zip(questions, ranking, strict=True)
-            }
-            write_run(arguments.to / f"{name.replace(' ', '-')}.trec", by_question, tag="ifqa")
+        write_rankings(arguments.to, rows, questions)
         (arguments.to / "table.json").write_text(json.dumps(table, indent=1))
         if control:
             (arguments.to / "control.json").write_text(json.dumps(control, indent=1))
+
+
+def write_rankings(folder: Path, rows: Rows, questions: Sequence[Question]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, ranking in rows.items():
+        by_question = {question.id: hits for question, hits in zip(questions, ranking, strict=True)}
+        write_run(folder / f"{name.replace(' ', '-')}.trec", by_question, tag="ifqa")
 
 
 def rankings(
@@ -167,6 +175,22 @@ def rankings(
                 top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs
             ]
     return rows
+
+
+def sparse_rows(rows: Rows, questions: Sequence[Question], folder: Path) -> Rows:
+    """Learned sparse retrieval, alone and fused with the rows that are there."""
+    found = list(Sparse(Sparse.Settings(), index=folder / "sparse").search(questions, K))
+    new_rows: Rows = {"sparse question": found}
+    for partner, name in (("bm25 weighted", "sparse"), ("ranker weighted", "ranker-sparse")):
+        if partner in rows:
+            pairs = list(zip(rows[partner], found, strict=True))
+            new_rows[f"rrf {name}"] = [
+                top_hits(fuse_by_rank(pair, [1.0, 1.0]), K) for pair in pairs
+            ]
+            new_rows[f"hybrid {name}"] = [
+                top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs
+            ]
+    return new_rows
 
 
 def _parts(retriever: Any, name: str, query: str) -> list[Part]:
