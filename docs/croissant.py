@@ -13,6 +13,10 @@ SAMPLE = BUNDLED / "sample"
 FILE = "croissant.json"
 VERSION = "1.0.0"
 PUBLISHED = "2026-11-22"  # with ifqa 0.1.0
+CITATION = (
+    "@misc{ifqa, title = {ifqa: open-domain counterfactual question answering}, "
+    "author = {{The ifqa developers}}, year = {2026}}"
+)
 #: The vocabulary that Croissant 1.0 prescribes word for word.
 CONTEXT = {
     "@language": "en",
@@ -25,6 +29,7 @@ CONTEXT = {
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
     "field": "cr:field",
@@ -44,6 +49,7 @@ CONTEXT = {
     "regex": "cr:regex",
     "repeated": "cr:repeated",
     "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
     "separator": "cr:separator",
     "source": "cr:source",
@@ -90,6 +96,7 @@ def sample_metadata() -> dict[str, object]:
         "alone.",
         "license": "https://www.apache.org/licenses/LICENSE-2.0",
         "url": "README.md",  # the card, beside this file
+        "citeAs": CITATION,
         "creator": {"@type": "sc:Organization", "name": "The ifqa developers"},
         "datePublished": PUBLISHED,
         "version": VERSION,
