@@ -34,6 +34,18 @@ def test_the_folder_of_the_sample_has_its_metadata(tmp_path):
     assert names_in(folder) == sorted([*sample, "LICENSE", "README.md"])
 
 
+@pytest.mark.parametrize(
+    ("config", "rows"),
+    [("questions", {"train": 34, "dev": 83, "hard": 83}), ("causal", {"full": 60})],
+)
+def test_datasets_loads_the_folder_of_the_sample(tmp_path, config, rows):
+    from datasets import load_dataset
+
+    (folder,) = write("sample", to=tmp_path)
+    splits = load_dataset(str(folder), config, cache_dir=str(tmp_path / "cache"))
+    assert {name: split.num_rows for name, split in splits.items()} == rows
+
+
 @pytest.mark.parametrize("name", folder_names())
 def test_all_files_that_a_manifest_lists_are_in_the_folder(name):
     described = describe_folder(name)
