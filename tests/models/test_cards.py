@@ -1,5 +1,6 @@
 """The cards of the weights agree with the manifests, the ledger and the docs."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -24,6 +25,7 @@ from ifqa.models.cards import (
     write_notice,
 )
 from ifqa.models.ledger import list_exposures
+from ifqa.reading.span.reader import Extractive
 from ifqa.storage.files import read_json
 
 ROOT = Path(__file__).parents[2]
@@ -124,6 +126,16 @@ def test_the_card_has_what_the_ledger_says(name):
 def test_the_card_has_the_uses_the_limits_the_figures(name):
     headings = re.findall("^## (.+)$", read_card(name), re.MULTILINE)
     assert headings[:3] == ["Intended use", "Figures", "Limits"]
+
+
+@pytest.mark.parametrize("name", ["extractive", "extractive-large"])
+def test_the_figures_are_of_the_weights_that_ship(name):
+    lines = (ROOT / "experiments/RESULTS.jsonl").read_text(encoding="utf-8").splitlines()
+    records = {record["experiment"]: record for record in map(json.loads, lines)}
+    shown = re.findall(r"write\.py: EM F1 of (.+) -->", read_card(name))[0].split()
+    settings = Extractive.Settings(weights="" if name == "extractive" else name)
+    measured = {records[name]["made"]["inputs"]["the reader's weights"] for name in shown}
+    assert measured == {Extractive.fingerprint(settings, Path())}
 
 
 @pytest.mark.parametrize("name", model_names())
