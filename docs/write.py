@@ -1,7 +1,8 @@
 """Write the generated parts of the docs.
 
-They are the tree in inside.md, command-line.md, reference.md, the grid in readers.md, the settings
-in language-models.md, and the JSON Schemas of experiment and corpus files.
+They are the tree in inside.md, command-line.md, reference.md, models.md, the grid in readers.md,
+the settings in language-models.md, the JSON Schemas of experiment and corpus files, the figures and
+the training data in ifqa/bundled/cards, and the Croissant metadata of the bundled sample.
 
     python docs/write.py            write them
     python docs/write.py --check    write nothing; list stale pages, and exit with 1
@@ -225,8 +226,11 @@ def _table(rows: Sequence[Mapping[str, object]], *columns: str) -> str:
 def written() -> dict[Path, str]:
     """Path -> the text it should have."""
     sys.path.insert(0, str(ROOT / "docs"))
+    import cards
+    import croissant
     from schemas import corpus_schema, experiment_schema
 
+    from ifqa.models.cards import CARDS, SAMPLE, model_names
     from ifqa.report.result_tables import READERS
 
     inside, readers, published = (
@@ -245,6 +249,9 @@ def written() -> dict[Path, str]:
         published: reference(published),
         SCHEMAS / "experiment.json": as_json(experiment_schema()),
         SCHEMAS / "corpus.json": as_json(corpus_schema()),
+        **{CARDS / f"{name}.md": cards.card(name) for name in [*model_names(), SAMPLE]},
+        ROOT / "docs/models.md": cards.page(),
+        croissant.SAMPLE / croissant.FILE: as_json(croissant.sample_metadata()),
     }
 
 

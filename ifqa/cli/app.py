@@ -24,6 +24,7 @@ from ifqa.cli.ask import ask, calibrate
 from ifqa.cli.data import data
 from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, Processes, Quiet, Repeated
 from ifqa.cli.process import print_error, run_each, run_process
+from ifqa.cli.publish import publish
 from ifqa.cli.setup import doctor, init, notebooks
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
@@ -278,6 +279,8 @@ def check(
 
 
 app.command(rich_help_panel=_DATA)(options.with_changes("draft")(init))
+# Its help would not fit on the screen; docs/models.md has it
+app.command(rich_help_panel=_DATA, hidden=True)(publish)
 app.command(rich_help_panel=_LOOK)(notebooks)
 
 

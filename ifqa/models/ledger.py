@@ -4,7 +4,7 @@ by its own manifest.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -103,11 +103,7 @@ def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Pa
     seen = list[str]()
     unknown = list[str]()
     for name, facts in models.items():
-        listed = [
-            model
-            for model in ledger
-            if any(_matches(part, base) for part in model.names for base in facts["names"])
-        ]
+        listed = _find_listed(ledger, facts["names"])
         if any(model.unknown for model in listed):
             listed = []
         questions = [
@@ -130,6 +126,23 @@ def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Pa
     return "; ".join(seen)
 
 
+def list_exposures(names: Iterable[str], root: Path = Path()) -> list[Exposure]:
+    """The ledger's entries for a model that has any of these names: its own, or a base model's.
+
+    `root` may have a ledger.toml that adds to the package's.
+    """
+    listed = _find_listed(_read_ledger(root), list(names))
+    return [exposure for model in listed for exposure in model.seen]
+
+
+def _find_listed(ledger: Iterable[_Listed], names: Sequence[str]) -> list[_Listed]:
+    return [
+        model
+        for model in ledger
+        if any(_matches(part, name) for part in model.names for name in names)
+    ]
+
+
 def _matches(listed: str, name: str) -> bool:
     """Whether a name is the listed one, after "=", or has it as a part."""
     if listed.startswith("="):
@@ -140,7 +153,8 @@ def _matches(listed: str, name: str) -> bool:
 
 def _read_ledger(root: Path) -> list[_Listed]:
     """The models of the package's ledger, and of one below `root`."""
-    paths = [path for path in (BUNDLED / LEDGER, root / LEDGER) if path.is_file()]
+    places = dict.fromkeys((BUNDLED / LEDGER, root / LEDGER))
+    paths = [path for path in places if path.is_file()]
     return [
         model for path in paths for model in _parse_ledger(path.absolute(), path.stat().st_mtime_ns)
     ]

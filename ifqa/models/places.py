@@ -57,6 +57,7 @@ class FetchedModel:
     help: str = ""  # of `ifqa data NAME`
     hub: str = ""
     page: str = ""
+    made_from: str = ""
     licence: str = "Apache-2.0"
     caution: str = ""
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from ifqa.errors import ConfigError, unknown_name
+from ifqa.errors import ConfigError, DamagedArtifact, unknown_name
 from ifqa.version import __version__
 
 PACKAGE = Path(__file__).parent.parent
@@ -76,6 +76,23 @@ def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, P
 def _resource_folders(root: Path) -> list[Path]:
     checkout = [PACKAGE.parent] if (PACKAGE.parent / "pyproject.toml").is_file() else []
     return [root.absolute(), *checkout, BUNDLED]
+
+
+def read_licence() -> str:
+    """The text of this package's licence: of the checkout, else of the installed distribution.
+
+    Raises DamagedArtifact if neither has it.
+    """
+    path = PACKAGE.parent / "LICENSE"
+    if (PACKAGE.parent / "pyproject.toml").is_file() and path.is_file():
+        return path.read_text(encoding="utf-8")
+    try:
+        text = metadata.distribution("ifqa").read_text("licenses/LICENSE")
+    except metadata.PackageNotFoundError:
+        text = None
+    if text is None:
+        raise DamagedArtifact("the installed ifqa has no LICENSE; install ifqa again")
+    return text
 
 
 def describe_environment(seconds: float) -> dict[str, object]:

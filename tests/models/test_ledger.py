@@ -8,10 +8,11 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import ConfigError
 from ifqa.models import places
-from ifqa.models.ledger import describe_exposure, read_model_facts
+from ifqa.models.ledger import describe_exposure, list_exposures, read_model_facts
 from ifqa.pipeline.run import Run
 from ifqa.report.exposure import collect_models
 from ifqa.storage.files import sha256
+from ifqa.storage.resources import BUNDLED
 
 FLAN = "{} has seen wiqa: train"
 
@@ -108,3 +109,15 @@ def test_a_language_model_that_nothing_asks_is_not_named():
     assert list(collect_models(Run(experiment))) == ["gpt-4.1-mini"]
     other = {"reader": "predictions", "reader.path": "answers.jsonl"}
     assert collect_models(Run(override(experiment, other))) == {}
+
+
+def test_an_adapter_that_ships_is_marked_by_the_data_of_its_manifest():
+    name = "qwen2.5-coder-0.5b-ifqa"
+    assert mark(name, "causalqa") == (
+        f"{name} has seen causalqa: training questions of SQuAD 1.1, which are in SQuAD 2.0"
+    )
+
+
+def test_exposures_of_the_package_s_own_ledger_are_listed_once():
+    names = [exposure.benchmark for exposure in list_exposures(["ifqa-fid"], BUNDLED)]
+    assert sorted(names) == ["causalqa", "ifqa", "wiqa"]
