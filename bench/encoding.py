@@ -3,13 +3,15 @@ precision.
 
     python bench/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] \
         [--peak TFLOPS]
+    python bench/encoding.py sparse CORPUS --model splade-tiny [--passages 1000] [--rounds 3]
     python bench/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16]
 
 `speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32)
 and ours in each precision, in turns, on the same passages of a built corpus. The best round of each
 counts. FLOPs are 2 x parameters x tokens (without the embeddings) + attention's 4 x layers x tokens
 x length x width; `--peak` gives the share of a chip's peak. `recall` encodes the whole corpus in
-each precision and prints gold recall of exact search, with p against float32.
+each precision and prints gold recall of exact search, with p against float32. `sparse` times a
+learned sparse encoder against `SparseEncoder(model).encode_document(texts)`, with equal batches.
 """
 
 import argparse
@@ -24,17 +26,19 @@ from ifqa.models.places import MINILM, model_folder
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
+from ifqa.retrieval.vectors.sparse_encoder import open_sparse_encoder, passage_weights
 from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
 CUTOFFS = (1, 5, 20)
+SPARSE_BATCH = 16  # ifqa's on a processor
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["speed", "recall"])
+    parser.add_argument("what", choices=["speed", "sparse", "recall"])
     parser.add_argument("corpus")
     parser.add_argument("--model", default=MINILM)
     parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
@@ -45,7 +49,7 @@ def main() -> None:
     parser.add_argument("--split", default="full-dev")
     arguments = parser.parse_args()
     passages = list(PassageStore(Path("indexes") / arguments.corpus / "passages"))
-    (speed if arguments.what == "speed" else recall)(passages, arguments)
+    {"speed": speed, "sparse": sparse, "recall": recall}[arguments.what](passages, arguments)
 
 
 def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
@@ -100,6 +104,30 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
                 else ""
             )
         )
+
+
+def sparse(passages: list[Passage], arguments: argparse.Namespace) -> None:
+    from sentence_transformers import SparseEncoder
+
+    step = max(1, len(passages) // arguments.passages)
+    chosen = passages[::step][: arguments.passages]
+    texts = [passage.text for passage in chosen]
+    plain = SparseEncoder(str(model_folder(arguments.model)), device="cpu")
+    ways: dict[str, Callable[[], Any]] = {
+        "sentence-transformers": lambda: plain.encode_document(texts, batch_size=SPARSE_BATCH)
+    }
+    for precision in arguments.precisions:
+        ours = open_sparse_encoder(arguments.model, precision, "cpu")
+        ways[precision] = lambda ours=ours: passage_weights(ours, False, chosen)
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(arguments.rounds):
+        for name, run in ways.items():
+            started = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - started)
+    for name, seconds in best.items():
+        ratio = best["sentence-transformers"] / seconds
+        print(f"{name:22} {len(texts) / seconds:8.1f} passages/s {ratio:6.2f} x")
 
 
 def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:

@@ -95,13 +95,25 @@ def index(
     name: Annotated[str | None, Option("--index", help="Build only this index.")] = None,
     workers: Processes = None,
     engine: Engine = None,
+    export: Annotated[
+        Path | None, Option(help="Also pack passages and indexes into this file, for others.")
+    ] = None,
+    archive: Annotated[
+        Path | None, Option("--from", help="Build nothing: unpack a file of --export.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Build a corpus's indexes, and its passages if they are missing."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
+    from ifqa.pipeline.export import export_corpus, import_corpus
     from ifqa.workers.pool import Workers
 
+    if archive is not None:
+        if export or name or engine or workers is not None:
+            raise ConfigError("--from builds nothing; give it no other option")
+        _print_artifact(import_corpus(archive, corpus), json)
+        return
     loaded = load_corpus(corpus, engine=engine, workers=workers)
     if not loaded.indexes:
         raise ConfigError(
@@ -109,8 +121,11 @@ def index(
         )
     stages.build_passages(loaded)
     chosen = None if engine is None and workers is None else Workers(loaded.workers, loaded.engine)
-    for part in loaded.indexes if name is None else [name]:
+    parts = list(loaded.indexes) if name is None else [name]
+    for part in parts:
         _print_artifact(stages.build_index(loaded, part, chosen), json)
+    if export is not None:
+        _print_artifact(export_corpus(loaded, parts, export), json)
 
 
 @app.command(rich_help_panel=_RUN)

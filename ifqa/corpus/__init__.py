@@ -8,4 +8,5 @@ PLUGINS = {
     "passages": "ifqa.corpus.ready_passages:PassageFiles",
     "gold": "ifqa.corpus.ready_passages:GoldPassages",
     "lucene": "ifqa.retrieval.stored_documents:StoredDocuments",
+    "exported": "ifqa.corpus.exported:ExportedPassages",
 }

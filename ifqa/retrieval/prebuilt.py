@@ -10,17 +10,16 @@ import importlib
 import logging
 import os
 import shutil
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from ifqa.errors import DamagedArtifact, FormatError, MissingInput
-from ifqa.progress import bar
 from ifqa.protocols import Requirement
 from ifqa.retrieval.jvm import load_jnius
 from ifqa.settings import StoredModel, parse_stored
+from ifqa.storage.archives import unpack
 from ifqa.storage.artifacts import report_full_disk
 from ifqa.storage.download import RemoteFile, download_all
 from ifqa.storage.files import read_json, write_json
@@ -134,7 +133,7 @@ def fetch_prebuilt(name: str) -> Iterator[str]:
     draft = index.folder.with_name(f".{index.folder.name}.partial")
     shutil.rmtree(draft, ignore_errors=True)
     with report_full_disk(index.folder):
-        _unpack(archive, draft)
+        unpack(archive, draft)
     found = _index_folder(draft, archive)
     mark = _Mark(verified=True, fingerprint=fingerprint_index(found))
     write_json(index.mark, mark.model_dump())
@@ -171,36 +170,6 @@ def _segments_file(folder: Path) -> Path:
     if not files:
         raise FormatError(f"{folder} has no file segments_*; wanted a Lucene index")
     return files[-1]
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive; links, devices and paths outside of the folder are refused."""
-    try:
-        with tarfile.open(archive, "r:gz") as tar, bar("unpacking", None, "bytes") as advance:
-            for member in tar:
-                _extract(tar, member, folder)
-                advance(member.size)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise FormatError(
-            f"{archive} cannot be unpacked ({type(error).__name__}: {error}); remove it and run "
-            "the same command again"
-        ) from error
-
-
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write a file of an archive; `extractall` is safe only from Python 3.11.4 on."""
-    if member.isdir():
-        return
-    path = PurePosixPath(member.name)
-    source = tar.extractfile(member) if member.isfile() else None
-    if source is None or path.is_absolute() or ".." in path.parts:
-        raise tarfile.ExtractError(f"{member.name!r:.80} is a link, or outside of the archive")
-    place = folder / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with source, open(place, "wb") as handle:
-        shutil.copyfileobj(source, handle)
 
 
 def _index_folder(folder: Path, archive: Path) -> Path:

@@ -5,6 +5,7 @@ A passage's score is the inner product of its weights and the question's. The mo
 sentence-transformers `SparseEncoder`, which may encode questions by table look-up alone.
 """
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -130,7 +131,7 @@ def _keep_highest(model: "SparseEncoder") -> None:
 
     SPLADE's pooling takes the highest of all tokens' weights, after a logarithm. The highest number
     gives the same weight, and a head that keeps only it, block by block of the vocabulary, takes a
-    third of the time (`bench/encoding.py --sparse`): what it writes stays in the processor's cache.
+    third of the time (`bench/encoding.py sparse`): what it writes stays in the processor's cache.
     """
     from sentence_transformers.sentence_transformer.modules import Transformer
     from sentence_transformers.sparse_encoder.modules import SpladePooling
@@ -148,14 +149,14 @@ def _keep_highest(model: "SparseEncoder") -> None:
 
 def _replace_head(transformer: "Transformer") -> None:
     head = transformer.model.get_output_embeddings()
-    all_tokens = head.forward
-    masks: list[Tensor | None] = []
+    all_tokens: Callable[[Tensor], Tensor] = head.forward
+    state = threading.local()  # several threads may ask questions
 
     def keep_mask(_transformer: object, inputs: "tuple[Mapping[str, Tensor]]") -> None:
-        masks[:] = [inputs[0].get("attention_mask")]
+        state.mask = inputs[0].get("attention_mask")
 
     def highest(hidden: "Tensor") -> "Tensor":
-        mask = masks[0]
+        mask: Tensor | None = state.mask
         if mask is None or mask.shape != hidden.shape[:2]:  # texts in one row, without padding
             return all_tokens(hidden)
         return _highest_numbers(hidden, mask, head.weight, head.bias)
@@ -177,7 +178,7 @@ def _highest_numbers(
     first = mask.argmax(1)
     repeated = hidden[torch.arange(len(hidden), device=hidden.device), first].unsqueeze(1)
     tokens = torch.where(mask.bool().unsqueeze(-1), hidden, repeated)
-    blocks = [(tokens @ part.T).amax(1) for part in weight.split(_WORDS)]
+    blocks = [(tokens @ part.T).amax(1) for part in torch.split(weight, _WORDS)]
     numbers = torch.cat(blocks, 1)
     return (numbers if bias is None else numbers + bias).unsqueeze(1)
 
