@@ -57,6 +57,22 @@ def sample_indexes(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def sample_llm_run(sample_indexes):
+    """A folder with the sample's indexes and the finished experiment `sample-llm`, to be copied.
+
+    Run once for all of pytest's workers: the span reader reads 83 questions for it.
+    """
+    from filelock import FileLock
+
+    import ifqa
+
+    folder = sample_indexes.parent
+    with FileLock(folder / "run.lock"):
+        ifqa.run("sample-llm", root=folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def chromium():
     """A running browser."""
     from browser import CHROMIUM, browser

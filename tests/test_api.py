@@ -19,10 +19,11 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def workplace(sample_indexes, tmp_path_factory):
-    """The working directory of this module, with the sample's indexes."""
+def workplace(sample_llm_run, tmp_path_factory):
+    """The working directory of this module, with the sample's indexes and `sample-llm`."""
     folder = tmp_path_factory.mktemp("api")
-    shutil.copytree(sample_indexes, folder / "indexes")
+    for part in ("indexes", "experiments"):
+        shutil.copytree(sample_llm_run / part, folder / part)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder
@@ -139,19 +140,32 @@ def test_without_a_reader_only_the_ranking_is_scored(workplace):
         ifqa.answers(scores.name)
 
 
-def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
+def test_an_experiments_answers_are_those_that_were_scored(workplace):
     scores = ifqa.run("sample-llm")
     answers = ifqa.answers("sample-llm")
     scored = [(row["id"], row["answer"]) for row in scores.rows]
     assert [(answer.question.id, answer.text) for answer in answers] == scored
+
+
+def test_an_opened_system_gives_the_answers_of_the_experiment(workplace):
+    ifqa.run("sample-llm")
+    answers = ifqa.answers("sample-llm")[:12]
     with ifqa.open("sample-llm") as system:
         asked = system.answer([answer.question for answer in answers])
     # Only an opened reader knows how it could be calibrated
     assert [replace(answer, uncalibrated="") for answer in asked] == answers
+
+
+def test_answers_of_an_experiment_that_was_not_run_are_refused(workplace):
     with pytest.raises(
         ifqa.IfqaError, match="sample/read is not there yet; make it with: ifqa run sample"
     ):
         ifqa.answers("sample")
+
+
+def test_answers_of_an_index_that_has_changed_are_refused(workplace):
+    ifqa.run("sample-llm")
+    answers = ifqa.answers("sample-llm")
     text = list_resources("indexes", ".toml")["sample"].read_text()
     Path("indexes/sample.toml").write_text(text)
     assert ifqa.answers("sample-llm") == answers

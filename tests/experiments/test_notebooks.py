@@ -90,13 +90,14 @@ def parameters_cell(book):
 
 
 @pytest.fixture(scope="module")
-def workplace(sample_indexes, tmp_path_factory):
-    """A working directory for all runs, with indexes and variants of experiments.
+def workplace(sample_llm_run, tmp_path_factory):
+    """A working directory for all runs, with indexes, `sample-llm` and variants of experiments.
 
     Runs add the rest.
     """
     folder = tmp_path_factory.mktemp("notebooks")
-    shutil.copytree(sample_indexes, folder / "indexes")
+    for part in ("indexes", "experiments"):
+        shutil.copytree(sample_llm_run / part, folder / part)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name in (

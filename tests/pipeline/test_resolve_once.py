@@ -3,6 +3,7 @@ once.
 """
 
 import importlib
+import shutil
 from collections import Counter
 from functools import wraps
 from pathlib import Path
@@ -23,8 +24,10 @@ KINDS = ("benchmark", "retriever", "reader", "llm")
 
 
 @pytest.fixture
-def counts(here, monkeypatch):
+def counts(here, sample_llm_run, monkeypatch):
     """What the commands of a test read, load and compute, counted from when the sample was run."""
+    for part in ("indexes", "experiments"):
+        shutil.copytree(sample_llm_run / part, here / part)
     stages.run(Run(load_experiment("sample-llm")))
     counted: Counter[str] = Counter()
 
