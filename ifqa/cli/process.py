@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from io import TextIOWrapper
 from traceback import extract_tb
 from typing import NoReturn, TypeVar
@@ -37,7 +39,7 @@ def run_process(command: Callable[[], int]) -> NoReturn:
         code = print_error(error.format_message())  # type: ignore[attr-defined]
     except BrokenPipeError:
         code = UNREAD
-    except (IfqaError, OSError) as error:
+    except (IfqaError, OSError, ModuleNotFoundError) as error:
         code = print_error(error_message(error))
         if "--json" in sys.argv:
             print_error_json(error)
@@ -77,20 +79,43 @@ def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str])
     return code
 
 
-def error_message(error: IfqaError | OSError) -> str:
+def error_message(error: IfqaError | OSError | ModuleNotFoundError) -> str:
     """An error's message.
 
-    For an OSError, the file and the system's message, such as "Permission denied".
+    For an OSError, the file and the system's message, such as "Permission denied". For a module of
+    a package that ifqa requires, how to install it.
     """
     if isinstance(error, IfqaError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        requirement = missing_requirement(error)
+        if not requirement:
+            raise error
+        return (
+            f"this needs {error.name}, which a light installation lacks; install it: "
+            f"pip install '{requirement}'"
+        )
     # A library's bug, or for `run_process` to handle
     if error.errno is None or isinstance(error, BrokenPipeError):
         raise error
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
-def print_error_json(error: IfqaError | OSError) -> None:
+def missing_requirement(error: ModuleNotFoundError) -> str:
+    """The requirement of ifqa, such as "torch>=2.9", that a module is missing of; else empty."""
+    from importlib.metadata import requires  # slow to import
+
+    module = (error.name or "").partition(".")[0]
+    if not module or find_spec(module) is not None:
+        return ""
+    for requirement in requires("ifqa") or []:
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        if name.replace("-", "_").lower() == module.lower() and "extra ==" not in requirement:
+            return requirement
+    return ""
+
+
+def print_error_json(error: IfqaError | OSError | ModuleNotFoundError) -> None:
     """Print an error on stdout in place of the JSON of a result, with the parts that it tells
     apart.
     """

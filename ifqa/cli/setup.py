@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from itertools import starmap
 from pathlib import Path
 from types import MappingProxyType
@@ -298,7 +299,11 @@ def doctor(json: Json = False) -> None:
         print_line(", ".join(f"{name}: {fact}" for name, fact in facts.items()))
         for need in needs:
             print_line(need)
-        ready = "ready: BM25, dense retrieval and the default reader can run here"
+        ready = (
+            "ready: BM25, dense retrieval and the default reader can run here"
+            if find_spec("torch")
+            else "light: BM25, ranker and a served language model can run here, nothing with torch"
+        )
         print_line(f"verdict: {'not ready; see below' if problems else ready}")
     if problems:
         raise MissingInput("; ".join(problems))
@@ -388,7 +393,9 @@ def _java() -> str:
 
 
 def _accelerator() -> str:
-    """The accelerator for models; empty without one."""
+    """The accelerator for models; empty without one, or without torch."""
+    if find_spec("torch") is None:
+        return ""
     import torch
 
     if torch.cuda.is_available():
