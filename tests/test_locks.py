@@ -27,7 +27,7 @@ def locked_names(*files):
 
 
 def required_names(requirements):
-    return {normalized(re.match(r"[\w.-]+", line)[0]) for line in requirements}
+    return {normalized(re.split(r"[^\w.-]", line)[0]) for line in requirements}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
