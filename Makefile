@@ -57,7 +57,7 @@ lint: .venv/dev
 release: .venv/dev
 	$(BIN)/python .ci/release $(VERSION)
 
-.venv/demo: pyproject.toml locks/build.txt locks/ifqa.txt locks/torch.txt locks/torch-cpu.txt
+.venv/demo: pyproject.toml constraints.txt .ci/install locks/build.txt locks/ifqa.txt locks/torch.txt locks/torch-cpu.txt
 	@test -n "$(PYTHON)" || { echo "ifqa needs Python 3.11, 3.12 or 3.13; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python .ci/install
