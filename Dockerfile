@@ -8,18 +8,16 @@
 ARG BASE=python:3.12-slim-bookworm
 
 FROM ${BASE} AS build
-# torch without CUDA; for a GPU: --build-arg TORCH_INDEX=https://pypi.org/simple
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# torch without CUDA; with it, for a GPU: --build-arg TORCH=pypi
+ARG TORCH=cpu
 WORKDIR /src
-COPY constraints.txt pyproject.toml ./
+COPY constraints.txt ./
+COPY .ci/install .ci/
+COPY locks locks
 # One layer of dependencies, which a change of the code leaves as it is.
-RUN python3 -m venv /opt/ifqa \
- && /opt/ifqa/bin/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
-    > requirements.txt \
- && /opt/ifqa/bin/pip install --no-cache-dir --constraint constraints.txt --index-url "${TORCH_INDEX}" torch \
- && /opt/ifqa/bin/pip install --no-cache-dir --constraint constraints.txt --requirement requirements.txt hatchling
+RUN python3 -m venv /opt/ifqa && PIP_NO_CACHE_DIR=1 /opt/ifqa/bin/python .ci/install
 COPY . .
-RUN /opt/ifqa/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN /opt/ifqa/bin/pip install --no-cache-dir --no-deps --no-index --no-build-isolation .
 
 FROM ${BASE}
 RUN useradd --uid 10001 --create-home --home-dir /data ifqa && mkdir /documents

@@ -1,12 +1,14 @@
 # Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
 # Beside them: `make gate` holds the demo's scores against the committed ones; `make grid` measures every reader on the bundled
 # benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make release VERSION=0.2.0`, `make clean`.
+# `make lock` writes constraints.txt and the locks; `make test TORCH=cpu` takes torch without CUDA, on Linux (.ci/install).
 
 PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
+export TORCH
 
-.PHONY: demo gate baselines grid test test-fast lint docs release clean
+.PHONY: demo gate baselines grid test test-fast lint docs lock release clean
 
 demo: .venv/demo
 	$(BIN)/ifqa run sample sample-hard --show 4
@@ -55,15 +57,20 @@ lint: .venv/dev
 release: .venv/dev
 	$(BIN)/python .ci/release $(VERSION)
 
-.venv/demo: pyproject.toml constraints.txt
+.venv/demo: pyproject.toml constraints.txt .ci/install locks/build.txt locks/ifqa.txt locks/torch.txt locks/torch-cpu.txt
 	@test -n "$(PYTHON)" || { echo "ifqa needs Python 3.11, 3.12 or 3.13; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python .ci/install
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-.venv/dev: .venv/demo
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+.venv/dev: .venv/demo locks/dev.txt
+	$(BIN)/python .ci/install --dev
 	touch $@
+
+lock: .venv/demo
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	$(BIN)/python .ci/lock
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache
