@@ -3,8 +3,8 @@
 # benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make release VERSION=0.2.0`, `make clean`.
 # `make lock` writes constraints.txt and the locks; `make test TORCH=cpu` takes torch without CUDA, on Linux (.ci/install).
 
-PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
-	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
+PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13 python3.14; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 export TORCH
 
@@ -58,7 +58,7 @@ release: .venv/dev
 	$(BIN)/python .ci/release $(VERSION)
 
 .venv/demo: pyproject.toml constraints.txt .ci/install locks/build.txt locks/ifqa.txt locks/torch.txt locks/torch-cpu.txt
-	@test -n "$(PYTHON)" || { echo "ifqa needs Python 3.11, 3.12 or 3.13; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
+	@test -n "$(PYTHON)" || { echo "ifqa needs Python 3.11, 3.12, 3.13 or 3.14; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python .ci/install
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
