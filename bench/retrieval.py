@@ -1,7 +1,7 @@
 """Prints gold recall of each retriever for each part of a question, with and without reranking.
 
     python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--sparse] [--rerank DEPTH] \
-        [--reader] [--control]
+        [--reader] [--control] [--missed]
 
 {question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found,
 reranked}. CORPUS has the indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold
@@ -27,7 +27,7 @@ needs passages of the format "gold".
 import argparse
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,9 @@ def main() -> None:
     parser.add_argument(
         "--control", action="store_true", help="also count gold passages of other questions"
     )
+    parser.add_argument(
+        "--missed", action="store_true", help="also print the questions that every row misses"
+    )
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
     arguments = parser.parse_args()
     questions = open_benchmark(arguments.benchmark).questions(arguments.split)[: arguments.limit]
@@ -127,6 +130,8 @@ def main() -> None:
     judgements = judge(rows, questions, store)
     table = recall_table(rows, judgements)
     print(markdown(table))
+    if arguments.missed:
+        print("\n".join(missed_by_all(questions, judgements)))
     control = control_table(rows, judgements) if arguments.control else {}
     if control:
         print(control_markdown(control))
@@ -251,6 +256,21 @@ def judge(rows: Rows, questions: Sequence[Question], store: PassageStore) -> lis
             }
         )
     return judgements
+
+
+def missed_by_all(
+    questions: Sequence[Question], judgements: Sequence[dict[str, bool]]
+) -> Iterator[str]:
+    """The questions of which no ranking has a gold passage, each with its gold passages."""
+    missed = [
+        question
+        for question, is_gold in zip(questions, judgements, strict=True)
+        if not any(is_gold.values())
+    ]
+    yield f"{len(missed)} of {len(questions)} questions are missed at {K} by every row"
+    for question in missed:
+        yield f"\n{question.id}: {question.text}"
+        yield from (f"  {text}" for text in question.gold_passages)
 
 
 def recall_table(rows: Rows, judgements: Sequence[dict[str, bool]]) -> Table:
