@@ -55,7 +55,7 @@ Rows = dict[str, list[list[Hit]]]  # row name -> the ranking of each question
 Table = dict[str, dict[str, dict[str, float]]]  # row name -> measure -> "value", ...
 
 
-def main() -> None:
+def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -103,7 +103,11 @@ def main() -> None:
         "--missed", action="store_true", help="also print the questions that every row misses"
     )
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = read_arguments()
     questions = open_benchmark(arguments.benchmark).questions(arguments.split)[: arguments.limit]
     folder = Path("indexes") / arguments.corpus
     names = [arguments.only] if arguments.only else ["bm25", "dense"]
