@@ -2,7 +2,7 @@
 
 They are the tree in inside.md, command-line.md, reference.md, models.md, the grid in readers.md,
 the settings in language-models.md, the JSON Schemas of experiment and corpus files, the figures and
-the training data in ifqa/bundled/cards, and the Croissant metadata of the bundled sample.
+the training data in ifqa/bundled/cards, the Croissant metadata of the bundled sample, and llms.txt.
 
     python docs/write.py            write them
     python docs/write.py --check    write nothing; list stale pages, and exit with 1
@@ -223,6 +223,15 @@ def _table(rows: Sequence[Mapping[str, object]], *columns: str) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def llms_text(index: Path) -> str:
+    """The list of pages for language models, in the form of llmstxt.org, from the index's table."""
+    text = index.read_text(encoding="utf-8")
+    about = " ".join(text.split("\n\n")[1].split())
+    rows = re.findall(r"^\| (.+) \| \[(.+?)\]\((\S+?)\) \|$", text, re.MULTILINE)
+    pages = [f"- [{title}]({page}): {purpose}" for purpose, title, page in rows]
+    return "\n".join(["# ifqa", "", f"> {about}", "", "## Docs", "", *pages, ""])
+
+
 def written() -> dict[Path, str]:
     """Path -> the text it should have."""
     sys.path.insert(0, str(ROOT / "docs"))
@@ -251,6 +260,7 @@ def written() -> dict[Path, str]:
         SCHEMAS / "corpus.json": as_json(corpus_schema()),
         **{CARDS / f"{name}.md": cards.card(name) for name in [*model_names(), SAMPLE]},
         ROOT / "docs/models.md": cards.page(),
+        ROOT / "docs/llms.txt": llms_text(ROOT / "docs/index.md"),
         croissant.SAMPLE / croissant.FILE: as_json(croissant.sample_metadata()),
     }
 
