@@ -2,6 +2,7 @@
 
     python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--sparse] [--rerank DEPTH] \
         [--reader] [--control] [--missed]
+    python bench/retrieval.py CORPUS --timed 100
 
 {question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found,
 reranked}. CORPUS has the indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold
@@ -27,6 +28,7 @@ needs passages of the format "gold".
 import argparse
 import json
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--missed", action="store_true", help="also print the questions that every row misses"
     )
+    parser.add_argument(
+        "--timed", type=int, default=0, metavar="N", help="only time N questions, one at a time"
+    )
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
     return parser.parse_args()
 
@@ -111,13 +116,13 @@ def main() -> None:
     questions = open_benchmark(arguments.benchmark).questions(arguments.split)[: arguments.limit]
     folder = Path("indexes") / arguments.corpus
     names = [arguments.only] if arguments.only else ["bm25", "dense"]
-    rows = rankings(questions, folder, names, arguments.asked)
     store = PassageStore(folder / "passages")
+    if arguments.timed:
+        print("\n".join(time_searches(questions[: arguments.timed], folder, store)))
+        return
+    rows = rankings(questions, folder, names, arguments.asked)
     if arguments.ranker:
-        bm25 = BM25(BM25.Settings(), index=folder / "bm25")
-        part = Part(bm25, K, 1.0, "names")
-        ranker = Ranker(Ranker.Settings(), parts=[part], passages=store.get)
-        rows["ranker weighted"] = ranker.search(questions, K)
+        rows["ranker weighted"] = open_ranker(folder, store).search(questions, K)
     if arguments.sparse:
         rows |= sparse_rows(rows, questions, folder)
     if arguments.rerank:
@@ -184,6 +189,41 @@ def rankings(
                 top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs
             ]
     return rows
+
+
+def open_ranker(folder: Path, store: PassageStore) -> Ranker:
+    bm25 = BM25(BM25.Settings(), index=folder / "bm25")
+    part = Part(bm25, K, 1.0, "names")
+    return Ranker(Ranker.Settings(), parts=[part], passages=store.get)
+
+
+def time_searches(
+    questions: Sequence[Question], folder: Path, store: PassageStore
+) -> Iterator[str]:
+    """Milliseconds a question of BM25, ranker, sparse and the latter two fused, asked in turns."""
+    bm25 = BM25(BM25.Settings(), index=folder / "bm25")
+    ranker = open_ranker(folder, store)
+    sparse = Sparse(Sparse.Settings(), index=folder / "sparse")
+    parts = [Part(ranker, K, 1.0, "question"), Part(sparse, K, 1.0, "question")]
+    searches = {
+        "bm25": bm25,
+        "ranker": ranker,
+        "sparse": sparse,
+        "fusion of ranker and sparse": Fusion(Fusion.Settings(method="weighted"), parts=parts),
+    }
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    for question in [questions[0], *questions]:  # the first warms up
+        for name, searcher in searches.items():
+            started = time.perf_counter()
+            searcher.search([question], K)
+            times[name].append(1000 * (time.perf_counter() - started))
+    yield "| retriever | median ms | 95th percentile |"
+    yield "|---|---|---|"
+    for name, milliseconds in times.items():
+        ordered = sorted(milliseconds[1:])
+        yield (
+            f"| {name} | {ordered[len(ordered) // 2]:.1f} | {ordered[len(ordered) * 95 // 100]:.1f} |"
+        )
 
 
 def sparse_rows(rows: Rows, questions: Sequence[Question], folder: Path) -> Rows:
