@@ -70,10 +70,9 @@ def ifqa_here(*arguments, folder, **environment):
             main()
     for number, handler in handlers.items():
         signal.signal(number, handler)
+    here = str(Path(folder).resolve())
     for name in set(sys.modules) - known:
-        if not str(getattr(sys.modules[name], "__file__", None) or "/").startswith(
-            (sys.prefix, str(Path(__file__).parents[2]))
-        ):
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(here):
             del sys.modules[name]  # a plugin of the folder
     sys.path[:] = path
     texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
