@@ -106,7 +106,7 @@ def index(
     """Build a corpus's indexes, and its passages if they are missing."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
-    from ifqa.pipeline.export import export_corpus, import_corpus
+    from ifqa.pipeline.export import export_corpus, import_corpus, refuse_export
     from ifqa.workers.pool import Workers
 
     if archive is not None:
@@ -119,6 +119,8 @@ def index(
         raise ConfigError(
             f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}"
         )
+    if export is not None:
+        refuse_export(loaded, export)  # before hours of work
     stages.build_passages(loaded)
     chosen = None if engine is None and workers is None else Workers(loaded.workers, loaded.engine)
     parts = list(loaded.indexes) if name is None else [name]

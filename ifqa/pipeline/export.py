@@ -44,16 +44,9 @@ _CORPUS = "corpus.toml"  # its name in the archive
 def export_corpus(corpus: CorpusConfig, names: Sequence[str], target: Path) -> Path:
     """Pack a corpus's passages and the indexes `names` into a new file.
 
-    Raises IfqaError if one is not built or damaged, the file exists, or the passages are a user's
-    own documents, to which the places of answers would lead nowhere.
+    Raises IfqaError like `refuse_export`, and if a part is not built or damaged.
     """
-    if folders := user_folders(corpus.sources):
-        raise ConfigError(
-            f"--export: corpus {corpus.name} searches the documents of {', '.join(folders)}, which "
-            "an archive of passages lacks; hand over the folder itself"
-        )
-    if target.exists():
-        raise IfqaError(f"--export: {target} exists; remove it, or name another file")
+    refuse_export(corpus, target)
     build = CorpusBuild(corpus)
     with lock(corpus.folder), report_full_disk(target):
         passages = build.finished(PASSAGES)
@@ -75,6 +68,20 @@ def export_corpus(corpus: CorpusConfig, names: Sequence[str], target: Path) -> P
     return target
 
 
+def refuse_export(corpus: CorpusConfig, target: Path) -> None:
+    """Raise IfqaError if the file exists, or the passages are a user's own documents.
+
+    The places of answers in these would lead nowhere.
+    """
+    if folders := user_folders(corpus.sources):
+        raise ConfigError(
+            f"--export: corpus {corpus.name} searches the documents of {', '.join(folders)}, which "
+            "an archive of passages lacks; hand over the folder itself"
+        )
+    if target.exists():
+        raise IfqaError(f"--export: {target} exists; remove it, or name another file")
+
+
 def import_corpus(archive: Path, name: str, root: Path = Path()) -> Path:
     """Unpack an archive of `export_corpus` as the new corpus `name`; returns its folder.
 
@@ -83,14 +90,14 @@ def import_corpus(archive: Path, name: str, root: Path = Path()) -> Path:
     """
     file = root / "indexes" / f"{check_name(name, 'corpus')}.toml"
     folder = file.with_suffix("")
-    for path in (file, folder):
-        if path.exists():
-            raise IfqaError(f"--from: {path} exists; remove it, or name another corpus")
     if not archive.is_file():
         raise FormatError(f"--from: {archive} is not a file; wanted one of ifqa index --export")
     draft = folder.with_name(f".{name}.partial")
-    shutil.rmtree(draft, ignore_errors=True)
-    with report_full_disk(folder):
+    with lock(file.parent), report_full_disk(folder):
+        for path in (file, folder):
+            if path.exists():
+                raise IfqaError(f"--from: {path} exists; remove it, or name another corpus")
+        shutil.rmtree(draft, ignore_errors=True)
         unpack(archive, draft)
         _verify(draft, archive)
         text = (draft / _CORPUS).read_bytes()
