@@ -378,7 +378,8 @@ def _unreachable(url: str) -> str:
 
     try:
         urlopen(Request(url, method="HEAD"), timeout=_REACH_SECONDS).close()
-    except HTTPError:
+    except HTTPError as error:
+        error.close()
         return ""
     except (OSError, ValueError) as error:
         return f"{url} does not answer ({getattr(error, 'reason', error)})"

@@ -153,5 +153,6 @@ def test_its_server_answers_to_its_own_key_only_and_needs_no_proxy(file, tmp_pat
         b'{"prompt": "x"}',
         {"Content-Type": "application/json"},
     )
-    with pytest.raises(urllib.error.HTTPError, match="401"):
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(body)
+    refused.value.close()

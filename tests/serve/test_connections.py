@@ -231,7 +231,8 @@ def held(folder):
 
 def test_a_stop_finishes_twenty_questions_in_flight(tmp_path):
     def in_flight():
-        lines = urlopen(f"{url}/metrics").read().decode().splitlines()
+        with urlopen(f"{url}/metrics") as reply:
+            lines = reply.read().decode().splitlines()
         return sum(
             float(line.split()[1])
             for line in lines

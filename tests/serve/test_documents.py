@@ -122,7 +122,8 @@ def fetch(address, headers=None, method="GET"):
         ) as reply:
             return reply.status, reply.headers, reply.read()
     except urllib.error.HTTPError as error:
-        return error.code, error.headers, error.read()
+        with error:
+            return error.code, error.headers, error.read()
 
 
 def test_a_file_is_shown_as_escaped_text_with_the_passage_marked(served):
