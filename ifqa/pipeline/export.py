@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -24,7 +25,6 @@ from ifqa.pipeline.stage import Stage
 from ifqa.storage.archives import pack, unpack
 from ifqa.storage.artifacts import (
     MANIFEST,
-    Artifact,
     Manifest,
     compute_fingerprint,
     hash_files,
@@ -33,7 +33,7 @@ from ifqa.storage.artifacts import (
     read_manifest,
     report_full_disk,
 )
-from ifqa.storage.files import atomic_write, sha256, write_bytes
+from ifqa.storage.files import atomic_write, read_toml, sha256, write_bytes
 from ifqa.storage.resources import check_name
 
 logger = logging.getLogger(__name__)
@@ -85,8 +85,9 @@ def refuse_export(corpus: CorpusConfig, target: Path) -> None:
 def import_corpus(archive: Path, name: str, root: Path = Path()) -> Path:
     """Unpack an archive of `export_corpus` as the new corpus `name`; returns its folder.
 
-    Raises IfqaError if the corpus exists, the archive is of something else or hostile, or a file's
-    SHA-256 is not that of its manifest.
+    Raises IfqaError, and leaves nothing, if the corpus exists, the archive is of something else or
+    hostile, its passages are of another version of ifqa, or a file's SHA-256 is not that of its
+    manifest.
     """
     file = root / "indexes" / f"{check_name(name, 'corpus')}.toml"
     folder = file.with_suffix("")
@@ -98,19 +99,86 @@ def import_corpus(archive: Path, name: str, root: Path = Path()) -> Path:
             if path.exists():
                 raise IfqaError(f"--from: {path} exists; remove it, or name another corpus")
         shutil.rmtree(draft, ignore_errors=True)
-        unpack(archive, draft)
-        _verify(draft, archive)
-        text = (draft / _CORPUS).read_bytes()
-        (draft / _CORPUS).unlink()
-        draft.rename(folder)
+        try:
+            text, lines = _unpack_verified(archive, name, draft)
+            (draft / "indexes" / name).rename(folder)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
         # Last, so that a killed import leaves no corpus
         with atomic_write(file) as handle:
             write_bytes(handle, text)
-    corpus = load_corpus(name, root)
-    build = CorpusBuild(corpus)
-    for stage in (PASSAGES, *map(Index, corpus.indexes)):
-        _report(build, stage)
+    for line in lines:
+        logger.info(line)
     return folder
+
+
+def _unpack_verified(archive: Path, name: str, draft: Path) -> tuple[bytes, list[str]]:
+    """Unpack an archive below the root `draft` and verify it.
+
+    Returns the corpus's file, and a line about each part.
+    """
+    folder = draft / "indexes" / name
+    unpack(archive, folder, "get it again")
+    packed = folder / _CORPUS
+    if not packed.is_file():
+        raise FormatError(f"{archive} has no {_CORPUS}; wanted an archive of ifqa index --export")
+    text = packed.read_bytes()
+    packed.rename(draft / "indexes" / f"{name}.toml")
+    content = read_toml(draft / "indexes" / f"{name}.toml")
+    _refuse_other_sources(content, archive)
+    corpus = load_corpus(name, draft)
+    wanted = {PASSAGES.name, *corpus.indexes}
+    found = {path.name for path in folder.iterdir()}
+    if found != wanted:
+        raise FormatError(
+            f"{archive} has {', '.join(sorted(found))}; wanted {', '.join(sorted(wanted))}, "
+            f"which its {_CORPUS} names; get it again"
+        )
+    for part in sorted(wanted):
+        _refuse_damage(folder / part, archive)
+    build = CorpusBuild(corpus)
+    if not build.is_current(PASSAGES):
+        raise IfqaError(
+            f"{archive} has passages of another version of ifqa, which cannot be built again here; "
+            "ask for an archive of this version"
+        )
+    return text, [_describe(build, Index(index)) for index in corpus.indexes]
+
+
+def _refuse_other_sources(content: Mapping[str, Any], archive: Path) -> None:
+    """Raise FormatError for a corpus's file that would read anything of this machine."""
+    sources = content.get("passages", {}).get("sources", [])
+    formats = [source.get("format") for source in sources]
+    if formats != ["exported"]:
+        raise FormatError(
+            f"{archive}: its {_CORPUS} has the sources {formats}; wanted 'exported' alone; "
+            "get it again"
+        )
+
+
+def _refuse_damage(part: Path, archive: Path) -> None:
+    """Refuse a part whose files are not those of its manifest."""
+    fault = DamagedArtifact(
+        f"{archive} is damaged: {part.name} is not as its manifest says; get it again"
+    )
+    try:
+        manifest = read_manifest(part)
+    except IfqaError as error:
+        raise fault from error
+    files = hash_files(part)
+    files.pop(MANIFEST, None)
+    if manifest is None or files != manifest["record"]["files"]:
+        raise fault
+
+
+def _describe(build: CorpusBuild, stage: Stage[CorpusBuild]) -> str:
+    """Whether an index is ready, or must be built again because the code is of another version."""
+    if build.is_current(stage):
+        return f"index {stage.name}: verified"
+    return (
+        f"index {stage.name}: verified, but of another version of ifqa or of a model that is not "
+        f"here; build it: {stage.command(build)}"
+    )
 
 
 def _moved_passages(corpus: CorpusConfig, manifest: Manifest) -> Manifest:
@@ -140,31 +208,3 @@ def _members(
         for path in list_files(folder):
             yield f"{name}/{path.relative_to(folder).as_posix()}", path
         yield f"{name}/{MANIFEST}", json.dumps(manifest, indent=1).encode()
-
-
-def _verify(folder: Path, archive: Path) -> None:
-    """Refuse an unpacked archive that is not as `export_corpus` writes it."""
-    if not (folder / _CORPUS).is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-        raise FormatError(f"{archive} has no {_CORPUS}; wanted an archive of ifqa index --export")
-    for part in sorted(path for path in folder.iterdir() if path.is_dir()):
-        manifest = read_manifest(part)
-        files = hash_files(part)
-        files.pop(MANIFEST, None)
-        if manifest is None or files != manifest["record"]["files"]:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise DamagedArtifact(
-                f"{archive} is damaged: {part.name} is not as its manifest says; get it again"
-            )
-
-
-def _report(build: CorpusBuild, stage: Stage[CorpusBuild]) -> None:
-    """Say that a part is there, or must be built again because the code is of another version."""
-    artifact: Artifact = build.artifact(stage.name)
-    if build.is_current(stage):
-        logger.info(f"{artifact.folder}: verified")
-    else:
-        logger.warning(
-            f"{artifact.folder}: verified, but of another version of ifqa or of a model that is "
-            f"not here; build it: {stage.command(build)}"
-        )

@@ -133,7 +133,7 @@ def fetch_prebuilt(name: str) -> Iterator[str]:
     draft = index.folder.with_name(f".{index.folder.name}.partial")
     shutil.rmtree(draft, ignore_errors=True)
     with report_full_disk(index.folder):
-        unpack(archive, draft)
+        unpack(archive, draft, "remove it and run the same command again")
     found = _index_folder(draft, archive)
     mark = _Mark(verified=True, fingerprint=fingerprint_index(found))
     write_json(index.mark, mark.model_dump())

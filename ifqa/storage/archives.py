@@ -1,5 +1,6 @@
 """Archives of files (tar), whose bytes depend on the files alone, and which are unpacked safely."""
 
+import errno
 import io
 import shutil
 import tarfile
@@ -9,6 +10,9 @@ from typing import IO
 
 from ifqa.errors import FormatError
 from ifqa.progress import bar
+
+#: What the system says of a member's name that cannot be a file's.
+_WRONG_NAME = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
 
 
 def pack(handle: IO[bytes], files: Iterable[tuple[str, Path | bytes]]) -> None:
@@ -33,22 +37,25 @@ def pack(handle: IO[bytes], files: Iterable[tuple[str, Path | bytes]]) -> None:
             advance(member.size)
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def unpack(archive: Path, folder: Path, mend: str) -> None:
     """Unpack an archive, compressed or not; links, devices and paths outside of the folder are
     refused.
+
+    `mend` ends the message of a FormatError.
     """
+    if not tarfile.is_tarfile(archive):
+        raise FormatError(f"{archive} is not an archive (tar, also .gz, .bz2 or .xz); {mend}")
     try:
         with tarfile.open(archive, "r:*") as tar, bar("unpacking", None, "bytes") as advance:
             for member in tar:
                 _extract(tar, member, folder)
                 advance(member.size)
     except (tarfile.TarError, EOFError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno not in (None, *_WRONG_NAME):
             raise
-        reason = " ".join(str(error).split())[:200]  # one line for each way to open it
+        reason = " ".join(str(error).split())[:200]
         raise FormatError(
-            f"{archive} cannot be unpacked ({type(error).__name__}: {reason}); remove it and run "
-            "the same command again"
+            f"{archive} cannot be unpacked ({type(error).__name__}: {reason}); {mend}"
         ) from error
 
 

@@ -148,9 +148,43 @@ def test_a_cut_archive_is_refused(archive):
     assert not Path("indexes/mine").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[[passages.sources]]\nformat = "documents"\npath = "/etc"\n', "wanted 'exported' alone"),
+        ("not TOML", "not TOML"),
+        ('[[passages.sources]]\nformat = "exported"\nbuilt_from = "x"\n', "has passages, words"),
+    ],
+    ids=["another source", "not TOML", "an index too many"],
+)
+def test_a_corpus_file_of_something_else_is_refused(archive, text, complaint):
+    repack(archive, lambda name, old: (name, text.encode() if name == "corpus.toml" else old))
+    with refused(complaint):
+        import_corpus(archive, "mine")
+    assert [path.name for path in Path("indexes").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("name", [".", "passages", "words/" + 300 * "x"])
+def test_a_name_that_no_file_can_have_is_refused(archive, name):
+    repack(archive, lambda old, content: (name if old == "words/manifest.json" else old, content))
+    with refused("few.tar"):
+        import_corpus(archive, "mine")
+
+
+def test_passages_of_another_version_are_refused(archive):
+    def change(name, content):
+        if name != "passages/manifest.json":
+            return name, content
+        return name, content.replace(b'"version": 3', b'"version": 4')
+
+    repack(archive, change)
+    with refused("passages of another version of ifqa"):
+        import_corpus(archive, "mine")
+
+
 def test_another_file_is_refused():
     Path("other.tar").write_text("not an archive")
-    with refused("other.tar cannot be unpacked"):
+    with refused("other.tar is not an archive"):
         import_corpus(Path("other.tar"), "mine")
 
 

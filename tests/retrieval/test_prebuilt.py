@@ -147,7 +147,7 @@ def link():
 def test_a_hostile_or_damaged_archive_is_refused(published, tmp_path, content):
     published().write_bytes(content)
     published(md5=hashlib.md5(content).hexdigest())
-    with refused("cannot be unpacked|holds 0 Lucene indexes"):
+    with refused("cannot be unpacked|is not an archive|holds 0 Lucene indexes"):
         list(fetch_prebuilt("tiny"))
     assert not (tmp_path / "cache" / "outside.txt").exists()
     with refused("is not there; fetch it with: ifqa data tiny"):
