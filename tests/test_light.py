@@ -31,6 +31,11 @@ class OnlyListed(PathFinder):
             return None
         return PathFinder.find_spec(name, path, target)
 
+    @classmethod
+    def find_distributions(cls, *context):
+        found = PathFinder.find_distributions(*context)
+        return (each for each in found if key(each.metadata["Name"]) in listed)
+
 sys.meta_path[sys.meta_path.index(PathFinder)] = OnlyListed
 from ifqa.cli.app import main
 main()
@@ -81,8 +86,16 @@ def test_a_reader_that_needs_torch_says_so_in_one_line(here):
     assert asked.returncode == 2
     assert asked.stderr.splitlines()[-1] == (
         "ifqa: this needs torch, which a light installation lacks; "
-        "install it: pip install 'torch>=2.9'"
+        "install the whole of ifqa (docs/installing.md)"
     )
+
+
+@pytest.mark.slow
+def test_the_server_says_what_it_needs_in_one_line(here):
+    served = light("serve")
+    assert served.returncode == 2
+    [line] = served.stderr.splitlines()
+    assert "which a light installation lacks" in line
 
 
 @pytest.mark.slow

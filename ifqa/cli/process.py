@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from io import TextIOWrapper
 from traceback import extract_tb
 from typing import NoReturn, TypeVar
@@ -82,18 +81,17 @@ def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str])
 def error_message(error: IfqaError | OSError | ModuleNotFoundError) -> str:
     """An error's message.
 
-    For an OSError, the file and the system's message, such as "Permission denied". For a module of
-    a package that ifqa requires, how to install it.
+    For an OSError, the file and the system's message, such as "Permission denied". For a module
+    that a light installation lacks, where to read how to install it.
     """
     if isinstance(error, IfqaError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        requirement = missing_requirement(error)
-        if not requirement:
+        if not is_light():
             raise error
         return (
-            f"this needs {error.name}, which a light installation lacks; install it: "
-            f"pip install '{requirement}'"
+            f"this needs {error.name}, which a light installation lacks; install the whole of ifqa "
+            "(docs/installing.md)"
         )
     # A library's bug, or for `run_process` to handle
     if error.errno is None or isinstance(error, BrokenPipeError):
@@ -101,18 +99,18 @@ def error_message(error: IfqaError | OSError | ModuleNotFoundError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
-def missing_requirement(error: ModuleNotFoundError) -> str:
-    """The requirement of ifqa, such as "torch>=2.9", that a module is missing of; else empty."""
-    from importlib.metadata import requires  # slow to import
+def is_light() -> bool:
+    """Whether a package that ifqa requires is not installed."""
+    from importlib.metadata import PackageNotFoundError, requires, version  # slow to import
 
-    module = (error.name or "").partition(".")[0]
-    if not module or find_spec(module) is not None:
-        return ""
     for requirement in requires("ifqa") or []:
-        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-        if name.replace("-", "_").lower() == module.lower() and "extra ==" not in requirement:
-            return requirement
-    return ""
+        if "extra ==" in requirement:
+            continue
+        try:
+            version(re.split(r"[^\w.-]", requirement, maxsplit=1)[0])
+        except PackageNotFoundError:
+            return True
+    return False
 
 
 def print_error_json(error: IfqaError | OSError | ModuleNotFoundError) -> None:

@@ -78,7 +78,9 @@ def write_folders(names: Sequence[str], to: Path) -> Iterator[tuple[HubFolder, P
     """
     folders = [describe_folder(name) for name in dict.fromkeys(names or folder_names())]
     for described in folders:
-        _refuse_other_files(described, to / described.name)
+        folder = to / described.name
+        refuse_links(folder, folder)
+        _refuse_other_files(described, folder)
     with lock(to):
         for described in folders:
             folder = to / described.name
@@ -108,6 +110,13 @@ def _refuse_other_files(described: HubFolder, folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; wanted a folder: name another with --to")
     others = sorted(path.name for path in folder.glob("*") if path.name not in described.file_names)
+    missing = sorted(described.file_names - {path.name for path in folder.glob("*")})
+    if folder.exists() and not others and missing:
+        raise ConfigError(
+            f"{folder} has no {missing[0]}, so that no earlier publish wrote it; "
+            "wanted a new folder: name another with --to",
+            mend="name another folder with --to",
+        )
     if others:
         raise ConfigError(
             f"{folder} has {others[0]}, which is no file of {described.name}; "
