@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from ifqa.cli.options import Json, print_json, print_line, with_search
 from ifqa.cli.process import error_message, print_error
-from ifqa.errors import ConfigError, FormatError, IfqaError
+from ifqa.errors import ConfigError, FormatError, IfqaError, ServiceError
 from ifqa.formatting import pluralize
 
 if TYPE_CHECKING:
@@ -179,7 +179,17 @@ def calibrate(
             f"{questions}: no question has an answer; wanted a column or key 'answers'"
         )
     with open_system(run) as system:
-        answers = [answer for answer in system.answer(parsed, 0) if answer.text]
+        if system.reader.uncalibrated:  # before anything is asked
+            raise ConfigError(system.reader.uncalibrated)
+        given = system.answer(parsed, 0)
+        failed = system.reader.usage().get("retry", 0)
+    if failed:
+        reason = next(answer.error for answer in given if answer.error)
+        raise ServiceError(
+            f"{pluralize(failed, 'question')} not answered ({reason}); run the same command again: "
+            "what was answered is stored, and costs nothing"
+        )
+    answers = [answer for answer in given if answer.text]
     unsure = [answer for answer in answers if answer.confidence is None]
     if unsure:
         default = f"{reader} gives no confidence; wanted one such as extractive"

@@ -194,6 +194,12 @@ def key_for(url: str) -> str:
         variable = known[host]
         if not variable:
             return NO_KEY
+        # It could be the key itself, which is shown nowhere
+        if variable not in os.environ and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
+            raise ConfigError(
+                f"{KEYS} names no variable for {host}; wanted {host}=NAME, where the environment "
+                "variable NAME holds the key"
+            )
     key = os.environ.get(variable, "").strip()
     if not key and not is_local(url):
         raise MissingInput(

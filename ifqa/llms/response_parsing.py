@@ -196,14 +196,20 @@ def _first_choice(answer: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _parse_usage(usage: object) -> tuple[int, int] | None:
-    """Tokens of prompt and answer; None unless the server reports plausible numbers for both."""
-    counts = (
-        [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        if isinstance(usage, dict)
-        else []
+    """Tokens of prompt and answer; None unless the server reports plausible numbers for both.
+
+    Some servers count thoughts in `total_tokens` alone, and bill them as tokens of the answer
+    (xAI's, gateways to Gemini: UKGovernmentBEIS/inspect_ai#5528, Portkey-AI/gateway#1460).
+    """
+    if not isinstance(usage, dict):
+        return None
+    prompt, answer, total = (
+        count if type(count := usage.get(name)) is int and 0 <= count <= _MOST_TOKENS else None
+        for name in ("prompt_tokens", "completion_tokens", "total_tokens")
     )
-    known = [count for count in counts if type(count) is int and 0 <= count <= _MOST_TOKENS]
-    return (known[0], known[1]) if len(known) == 2 else None
+    if prompt is None or answer is None:
+        return None
+    return prompt, max(answer, (total or 0) - prompt)
 
 
 def _cached_tokens(usage: object) -> int:

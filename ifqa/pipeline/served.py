@@ -9,7 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 from ifqa.config.experiment import Experiment
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage import Stage
 from ifqa.settings import change_settings, setting_fields
@@ -46,8 +46,11 @@ def as_recorded(run: Run, stage: Stage[Run], inputs: dict[str, object]) -> dict[
 
 
 def refuse_other_server(run: Run, stage: Stage[Run]) -> None:
-    """Refuse to replace a finished stage if only the language model's server differs: it may serve
-    another model.
+    """Refuse to replace a finished stage of another language model's server: it may serve another
+    model.
+
+    Also if other inputs have changed: a calibration that was fitted meanwhile is one, so that a
+    reading would be gone for no reason that its owner knows of.
 
     Raises:
         OtherServer: the message names both servers.
@@ -56,17 +59,10 @@ def refuse_other_server(run: Run, stage: Stage[Run]) -> None:
     manifest = run.artifact(stage.name).manifest if asker else None
     if asker is None or manifest is None:
         return
-    earlier_rest, earlier = _without_server(_upgrade(run, manifest, asker.kind), asker.kind)
+    _, earlier = _without_server(_upgrade(run, manifest, asker.kind), asker.kind)
     model = run.require_model()
     now = model.plugin.served_by(model.local_settings)
     if not (earlier and now) or earlier == now:
-        return
-    try:
-        rest, _ = _without_server(run.inputs(stage), asker.kind)
-    except IfqaError:
-        # an earlier stage is missing or stale, so that this one is made again anyway
-        return
-    if rest != earlier_rest:
         return
     folder = run.artifact(stage.name).folder
     name = run.experiment.llm_setting("model", "the model")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError, IfqaError, ServiceError
 from ifqa.formatting import pluralize
 from ifqa.progress import bar
 from ifqa.protocols import TrainingData
@@ -51,10 +51,16 @@ def train_llm_calibration(
     for; returns its path.
 
     Raises:
-        ConfigError: no question has an answer.
+        ConfigError: no question has an answer, or there are fewer questions than a fit needs.
+        ServiceError: requests failed that may succeed later, or a cap was reached.
         IfqaError: there are too few answers, or all are right, or all are wrong.
     """
     chosen = _draw(dataset, count, seed)
+    if len(chosen.questions) < FEWEST:
+        raise ConfigError(
+            f"found {pluralize(len(chosen.questions), 'question')}; wanted {FEWEST} or more to fit "
+            "a confidence (--set questions=300, and a file with as many)"
+        )
     prompt = reader.prompt_name
     asked = pluralize(len(chosen.questions), "question")
     seen = [file for file, digest in dataset.sources.items() if digest in reader.trained_on]
@@ -109,11 +115,26 @@ def _ask(reader: Llm, dataset: TrainingData, folds: Sequence[int]) -> list[LlmAn
         for start in range(0, count, _BATCH):
             part = dataset.select(range(start, min(start + _BATCH, count)))
             replies = reader.explain(reader.ask(part.questions, part.rankings, advance))
+            _refuse_failures(reader, [reply.prediction.error for reply in replies])
             for fold, reply in zip(folds[start:], replies, strict=False):
                 answer = reply.prediction.answer
                 right = bool(answer) and exact_match(answer, reply.question.answers) > 0
                 rows.append(LlmAnswer(fold, right, reader.features(reply)))
     return rows
+
+
+def _refuse_failures(reader: Llm, errors: Sequence[str]) -> None:
+    """Stop if requests failed that may succeed later: a fit would count them as wrong answers.
+
+    Raises:
+        ServiceError: some did.
+    """
+    if count := reader.usage().get("retry", 0):
+        reason = next(filter(None, errors), "a request failed")
+        raise ServiceError(
+            f"{pluralize(count, 'question')} not answered ({reason}); nothing was written. Run the "
+            "same command again: what was answered is stored, and costs nothing"
+        )
 
 
 def fit_answers(rows: Sequence[LlmAnswer]) -> tuple[Fit | None, Fit]:

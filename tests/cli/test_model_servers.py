@@ -69,6 +69,57 @@ def test_a_reading_of_one_server_does_not_pass_for_anothers():
     assert answers() == ["one"] * 4
 
 
+def test_a_reading_of_another_server_stays_if_another_input_has_changed():
+    write()
+    with serving(saying("one")) as first, serving(saying("two")) as second:
+        ifqa("run", "cb", "--set", at(first))
+        write(head="seed = 5\n", llm="max_tokens = 5\n")
+        code, _, err = ifqa("run", "cb", "--set", at(second))
+        assert second.requests == 0
+    assert (code, "holds answers of m" in err) == (2, True), err
+    assert answers() == ["one"] * 4
+
+
+def down_after(count):
+    """A server that answers so many requests, and then no more."""
+    asked = []
+
+    def plan(*_):
+        asked.append(1)
+        return Reply(text="x") if len(asked) <= count else error(503, "overloaded")
+
+    return plan
+
+
+GOLD = '[retriever]\nname = "gold"\nk = 2\n'
+FIT = ("train", "calibration", "--reader", "llm", "--benchmark", "sample", "--split", "hard")
+
+
+def test_a_fit_over_failed_requests_is_refused():
+    with serving(down_after(40)) as server:
+        write(head=GOLD, llm=f'base_url = "{server.url}"\n')
+        code, _, err = ifqa(*FIT, "--experiment", "cb", "--set", "questions=60")
+    assert (code, "not answered" in err) == (2, True), err
+    assert not list(Path("models").rglob("*.json"))
+
+
+def test_too_few_questions_are_refused_before_anything_is_asked():
+    with serving() as server:
+        write(head=GOLD, llm=f'base_url = "{server.url}"\n')
+        code, _, err = ifqa(*FIT, "--experiment", "cb", "--set", "questions=20")
+        assert server.requests == 0
+    assert (code, "wanted 30 or more" in err) == (2, True), err
+
+
+def test_a_threshold_of_an_uncalibrated_model_is_refused_before_anything_is_asked():
+    write()
+    Path("mine.csv").write_text("question,answers\nWho?,Tom\n")
+    with serving() as server:
+        code, _, err = ifqa("calibrate", "mine.csv", "--experiment", "cb", "--set", at(server))
+        assert server.requests == 0
+    assert (code, "not calibrated for m" in err) == (2, True)
+
+
 @pytest.mark.parametrize("verb", ["read", "score"])
 def test_other_verbs_name_both_servers_too(verb):
     write()

@@ -67,6 +67,13 @@ def test_no_other_host_gets_the_key(monkeypatch):
         assert "\n" not in str(caught.value)
 
 
+def test_a_key_in_place_of_a_variables_name_is_not_shown(monkeypatch):
+    monkeypatch.setenv(KEYS, "api.example.org=gsk_Abc123")
+    with pytest.raises(IfqaError, match=r"wanted api\.example\.org=NAME") as caught:
+        key_for(ELSEWHERE)
+    assert "gsk_" not in str(caught.value)
+
+
 def test_the_environment_names_the_variable_of_another_hosts_key(monkeypatch):
     monkeypatch.setenv(KEYS, "other.example.org=OTHER  API.example.org=MINE\nvm:8765")
     with pytest.raises(IfqaError, match=r"MINE is not set; api\.example\.org needs a key"):

@@ -694,3 +694,12 @@ def test_a_compressed_body_is_refused_by_its_header():
     assert (
         done.error == "the answer's body is compressed (gzip), although plain bytes were requested"
     )
+
+
+def test_thoughts_that_only_the_total_counts_are_counted():
+    usage = {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 2055}
+    message = {"role": "assistant", "content": "so"}
+    body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+    with serving(lambda *_: Reply(body=body)) as server:
+        [completion] = model(server).complete(ask("q"))
+    assert (completion.prompt_tokens, completion.completion_tokens) == (50, 2005)
