@@ -14,9 +14,9 @@ first part stand in each later one again, with a newer revision.
 `measure` builds the corpus of the first N parts by `ifqa passages` and `ifqa index`, and retrieves
 700 questions by BM25 and by `ranker`, each a process of its own. It writes a line for each step into
 FOLDER/measured.jsonl: wall and CPU seconds, the peak of the memory of all its processes together,
-and the bytes on disk. --kills kills (SIGKILL) the passages and the index of the largest corpus once
-on their way, and goes on; the files must then be those of an undisturbed build, as far as the
-smaller corpora have them too. It also counts the passages' vocabulary, for Heaps' law.
+and the bytes on disk. It also counts the passages' vocabulary, for Heaps' law, and compares the
+shards that corpora have in common. --kills builds the smallest corpus again, kills (SIGKILL) its
+passages and its index half-way, and goes on; shards and rankings must be those of before.
 
 `report` prints the table, and the growth of each step: seconds ~ passages ** exponent, fitted on all
 sizes. The text is not Wikipedia's, so nothing is said of answers or of gold recall.
@@ -31,6 +31,7 @@ import math
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,7 +82,9 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=PAGES_A_PART, help="articles of a part")
     parser.add_argument("--articles", type=Path, default=Path("data/articles"))
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--kills", action="store_true", help="kill the largest build on its way")
+    parser.add_argument(
+        "--kills", action="store_true", help="kill a build of the smallest on its way"
+    )
     parser.add_argument("--questions", default="ifqa:full-dev", help="BENCHMARK:SPLIT")
     parser.add_argument("--graph", type=Path, help="draw the growth of the steps")
     arguments = parser.parse_args()
@@ -95,8 +98,9 @@ def main() -> None:
         )
     elif arguments.what == "measure":
         for parts in arguments.parts:
-            kills = arguments.kills and parts == max(arguments.parts)
-            measure(arguments.folder, parts, arguments.questions, kills)
+            measure(arguments.folder, parts, arguments.questions)
+        if arguments.kills:
+            build_with_kills(arguments.folder, min(arguments.parts))
         print("\n".join(report(arguments.folder)))
     else:
         print("\n".join(report(arguments.folder)))
@@ -316,7 +320,7 @@ def table(draw: random.Random) -> str:
 # The steps
 
 
-def measure(folder: Path, parts: int, questions: str, kills: bool) -> None:
+def measure(folder: Path, parts: int, questions: str) -> None:
     """Build the corpus of the first parts, and search it; done steps are not repeated."""
     name = f"rehearsal-{parts}"
     write_settings(folder, name, parts, questions)
@@ -330,11 +334,6 @@ def measure(folder: Path, parts: int, questions: str, kills: bool) -> None:
         if any(row["step"] == step and row["parts"] == parts for row in measured(folder)):
             continue
         row: dict[str, object] = {"step": step, "parts": parts}
-        if kills and step in ("passages", "index"):
-            smaller = [one for one in measured(folder) if one["step"] == step]
-            per_part = max(float(one["wall"]) / int(one["parts"]) for one in smaller)
-            row["killed_after"] = round(0.5 * per_part * parts)
-            run_ifqa(folder, commands[step], kill_after=0.5 * per_part * parts)
         row |= run_ifqa(folder, commands[step])
         manifest = read_json(folder / "indexes" / name / "passages" / "manifest.json")
         row["passages"] = manifest["record"]["passages"]
@@ -344,6 +343,30 @@ def measure(folder: Path, parts: int, questions: str, kills: bool) -> None:
             handle.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)
     check_shards(folder, parts)
+
+
+def build_with_kills(folder: Path, parts: int) -> None:
+    """Build a measured corpus again, each step killed half-way; compare shards and rankings."""
+    name = f"rehearsal-{parts}"
+    shards = shard_sums(folder, parts)
+    run = folder / "experiments" / f"{name}-bm25" / "retrieve" / "run.trec"
+    ranking = run.read_bytes()
+    shutil.rmtree(folder / "indexes" / name)
+    shutil.rmtree(run.parents[1])
+    for step in ("passages", "index"):
+        [wall] = [
+            float(row["wall"])
+            for row in measured(folder)
+            if (row["step"], row["parts"]) == (step, parts)
+        ]
+        done = run_ifqa(folder, [step, name], kill_after=wall / 2)
+        if done:
+            print(f"{step} ended before it was killed")
+        again = run_ifqa(folder, [step, name])
+        print(f"{step}: {again['wall']} s after the kill")
+    run_ifqa(folder, ["retrieve", f"{name}-bm25"])
+    same = (shard_sums(folder, parts) == shards, run.read_bytes() == ranking)
+    print(f"after the kills: the same shards {same[0]}, the same ranking {same[1]}")
 
 
 def write_settings(folder: Path, name: str, parts: int, questions: str) -> None:
@@ -449,13 +472,12 @@ def report(folder: Path) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     rows = measured(folder)
     for row in sorted(rows, key=lambda row: (row["parts"], STEPS.index(row["step"]))):
-        killed = f" (killed after {row['killed_after']} s before)" if "killed_after" in row else ""
         yield (
-            f"| {row['passages']:,} | {row['step']}{killed} | {row['wall']:,.0f} | "
+            f"| {row['passages']:,} | {row['step']} | {row['wall']:,.0f} | "
             f"{row['cpu']:,.0f} | {row['peak'] / 1e6:,.0f} | {row['disk'] / 1e6:,.0f} |"
         )
     for step in STEPS:
-        whole = [row for row in rows if row["step"] == step and "killed_after" not in row]
+        whole = [row for row in rows if row["step"] == step]
         if len(whole) > 1:
             _, exponent = fit_power([(row["passages"], row["cpu"]) for row in whole])
             yield f"{step}: CPU seconds ~ passages ^ {exponent:.2f}"
