@@ -501,8 +501,11 @@ def draw(folder: Path, target: Path) -> None:
             sizes = [row["passages"] / 1e6 for row in rows]
             panel.plot(sizes, [row[key] / scale for row in rows], marker="o", label=step)
         panel.set(xscale="log", yscale="log", xlabel="million passages", ylabel=label)
-    panels[0].legend()
-    figure.tight_layout()
+        panel.minorticks_off()
+        panel.set_xticks(sizes, [f"{size:.1f}" for size in sizes])
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncols=len(STEPS))
+    figure.tight_layout(rect=(0, 0, 1, 0.92))
     figure.savefig(target)
 
 
