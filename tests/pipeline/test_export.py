@@ -43,7 +43,8 @@ def archive():
 def repack(archive, change):
     """Rewrite an archive; `change` maps a member's name and content to those to write."""
     with tarfile.open(archive) as tar:
-        members = [(member.name, tar.extractfile(member).read()) for member in tar]
+        opened = [(member.name, tar.extractfile(member)) for member in tar]
+        members = [(name, handle.read()) for name, handle in opened if handle]
     with tarfile.open(archive, "w") as tar:
         for name, content in members:
             new_name, new_content = change(name, content)
