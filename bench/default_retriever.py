@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from own_questions import HERE, SETS, gather
+from own_questions import HERE, SETS, gather, percent
 
 import ifqa
 from ifqa.corpus.documents.chunking import parse_locator
@@ -161,9 +161,8 @@ def table(name: str, ranks: Ranks) -> Iterator[str]:
         for k in CUTOFFS:
             found = [float(0 < place <= k) for place in places]
             base = [float(0 < place <= k) for place in ranks["bm25"]]
-            value, low, high = (100 * end for end in mean_interval(found))
             p = "" if retriever == "bm25" else f", p {paired_randomization(found, base):.3f}"
-            cells.append(f"{value:.1f} [{low:.1f}, {high:.1f}]{p}")
+            cells.append(f"{percent(mean_interval(found))}{p}")
         yield f"| {retriever} | {' | '.join(cells)} |"
 
 

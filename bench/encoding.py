@@ -16,7 +16,7 @@ learned sparse encoder against `SparseEncoder(model).encode_document(texts)`, wi
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,7 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
     """Print a line for each encoder, with its ratio to sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
-    step = max(1, len(passages) // arguments.passages)
-    chosen = passages[::step][: arguments.passages]  # from the whole corpus: lengths differ
+    chosen = spread(passages, arguments.passages)
     texts = [passage.text for passage in chosen]
     encoders = _encoders(arguments)
     device = next(iter(encoders.values())).device
@@ -69,17 +68,12 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
         name: lambda encoder=encoder: encoder.encode_passages(chosen)
         for name, encoder in encoders.items()
     }
-    best = dict.fromkeys(ways, float("inf"))
     for encoder in (
         plain.encode(texts[:64]),
         *(encoder.encode_passages(chosen[:64]) for encoder in encoders.values()),
     ):
         assert len(encoder) == min(64, len(texts))
-    for _ in range(arguments.rounds):
-        for name, run in ways.items():
-            started = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - started)
+    best = best_seconds(ways, arguments.rounds)
     tokens = plain.tokenizer(texts, truncation=True, max_length=plain.max_seq_length)
     lengths = list(map(len, tokens["input_ids"]))
     flops = _flops(plain, lengths)
@@ -109,8 +103,7 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
 def sparse(passages: list[Passage], arguments: argparse.Namespace) -> None:
     from sentence_transformers import SparseEncoder
 
-    step = max(1, len(passages) // arguments.passages)
-    chosen = passages[::step][: arguments.passages]
+    chosen = spread(passages, arguments.passages)
     texts = [passage.text for passage in chosen]
     plain = SparseEncoder(str(model_folder(arguments.model)), device="cpu")
     ways: dict[str, Callable[[], Any]] = {
@@ -119,15 +112,27 @@ def sparse(passages: list[Passage], arguments: argparse.Namespace) -> None:
     for precision in arguments.precisions:
         ours = open_sparse_encoder(arguments.model, precision, "cpu")
         ways[precision] = lambda ours=ours: passage_weights(ours, False, chosen)
+    best = best_seconds(ways, arguments.rounds)
+    for name, seconds in best.items():
+        ratio = best["sentence-transformers"] / seconds
+        print(f"{name:22} {len(texts) / seconds:8.1f} passages/s {ratio:6.2f} x")
+
+
+def spread(passages: list[Passage], count: int) -> list[Passage]:
+    """Passages from the whole corpus: lengths differ."""
+    step = max(1, len(passages) // count)
+    return passages[::step][:count]
+
+
+def best_seconds(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The seconds of each way's best round; they run in turns."""
     best = dict.fromkeys(ways, float("inf"))
-    for _ in range(arguments.rounds):
+    for _ in range(rounds):
         for name, run in ways.items():
             started = time.perf_counter()
             run()
             best[name] = min(best[name], time.perf_counter() - started)
-    for name, seconds in best.items():
-        ratio = best["sentence-transformers"] / seconds
-        print(f"{name:22} {len(texts) / seconds:8.1f} passages/s {ratio:6.2f} x")
+    return best
 
 
 def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from ifqa.cli.options import Json, print_json, print_line, with_search
 from ifqa.cli.process import error_message, print_error
-from ifqa.errors import ConfigError, FormatError, IfqaError, ServiceError
+from ifqa.errors import ConfigError, FormatError, IfqaError
 from ifqa.formatting import pluralize
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def calibrate(
     default.
     """
     from ifqa.formats.questions import read_questions
+    from ifqa.llms.budget import refuse_failures
     from ifqa.pipeline.stages import open_system
     from ifqa.scoring.measures.confidence import fit_threshold
     from ifqa.scoring.measures.exact_match import exact_match
@@ -183,12 +184,8 @@ def calibrate(
             raise ConfigError(system.reader.uncalibrated)
         given = system.answer(parsed, 0)
         failed = system.reader.usage().get("retry", 0)
-    if failed:
-        reason = next(answer.error for answer in given if answer.error)
-        raise ServiceError(
-            f"{pluralize(failed, 'question')} not answered ({reason}); run the same command again: "
-            "what was answered is stored, and costs nothing"
-        )
+    what = f"{pluralize(failed, 'question')} not answered"
+    refuse_failures(failed, [answer.error for answer in given], what)
     answers = [answer for answer in given if answer.text]
     unsure = [answer for answer in answers if answer.confidence is None]
     if unsure:

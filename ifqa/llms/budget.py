@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
+from ifqa.errors import ServiceError
 from ifqa.llms.cache import sum_tokens
 from ifqa.llms.credentials import OPENAI, is_local, is_openai
 from ifqa.protocols import LanguageModel, ProgressCallback, no_progress
@@ -227,3 +228,19 @@ class UsageMeter:
         }  # fmt: skip
         usage["took"] = self._tokens
         return usage
+
+
+def refuse_failures(count: int, errors: Sequence[str], what: str) -> None:
+    """Stop if requests failed that may succeed later, before their absence decides anything.
+
+    `what` opens the message: what failed, and how many.
+
+    Raises:
+        ServiceError: `count` is not 0.
+    """
+    if count:
+        reason = next(filter(None, errors), "a request failed")
+        raise ServiceError(
+            f"{what} ({reason}); nothing was written. Run the same command again: what was "
+            "answered is stored, and costs nothing"
+        )

@@ -109,8 +109,9 @@ def _refuse_other_files(described: HubFolder, folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; wanted a folder: name another with --to")
-    others = sorted(path.name for path in folder.glob("*") if path.name not in described.file_names)
-    missing = sorted(described.file_names - {path.name for path in folder.glob("*")})
+    present = {path.name for path in folder.glob("*")}
+    others = sorted(present - described.file_names)
+    missing = sorted(described.file_names - present)
     if folder.exists() and not others and missing:
         raise ConfigError(
             f"{folder} has no {missing[0]}, so that no earlier publish wrote it; "

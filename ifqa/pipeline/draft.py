@@ -31,10 +31,10 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.documents.chunking import encoded_name
 from ifqa.corpus.sentences import split_sentences
-from ifqa.errors import ConfigError, SchemaRefused, ServiceError
+from ifqa.errors import ConfigError, SchemaRefused
 from ifqa.formats.tables import join_cell
 from ifqa.formatting import is_formula, pluralize, printable_line
-from ifqa.llms.budget import UsageMeter
+from ifqa.llms.budget import UsageMeter, refuse_failures
 from ifqa.pipeline.opening import open_stores
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passage_source
@@ -262,7 +262,7 @@ class Drafter:
         requests = [prompt.request for prompt in fitted if prompt.passages]
         answered = self._meter.complete(requests, advance)
         passing = [reply.error for reply in answered if reply.error and not reply.permanent]
-        _refuse_failures(len(passing), passing)
+        refuse_failures(len(passing), passing, _failed(len(passing)))
         completions = iter(answered)
         return [next(completions) if prompt.passages else Completion() for prompt in fitted]
 
@@ -312,7 +312,7 @@ class Drafter:
                 before = self._system.reader.usage().get("retry", 0)
                 predictions = self._system.read(questions, passages, scores, advance)
             failed = self._system.reader.usage().get("retry", 0) - before
-            _refuse_failures(failed, [reply.error for reply in predictions if reply.error])
+            refuse_failures(failed, [reply.error for reply in predictions], _failed(failed))
             replies = dict(zip(chosen, predictions, strict=True))
         return [replies.get(n) for n in range(len(drafts))]
 
@@ -333,17 +333,8 @@ def _cut_of(completion: Completion) -> Cut:
     return "in text" if completion.finish == "length" else "no"
 
 
-def _refuse_failures(count: int, errors: Sequence[str]) -> None:
-    """Stop if requests failed that may succeed later.
-
-    Raises:
-        ServiceError: some did.
-    """
-    if count:
-        raise ServiceError(
-            f"{pluralize(count, 'request')} of the drafts failed ({errors[0]}); nothing was "
-            "written. Run the same command again: what was answered is stored, and costs nothing"
-        )
+def _failed(count: int) -> str:
+    return f"{pluralize(count, 'request')} of the drafts failed"
 
 
 def _after_reading(draft: Draft, reply: Prediction) -> Draft:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ifqa.errors import ConfigError, IfqaError, ServiceError
+from ifqa.errors import ConfigError, IfqaError
 from ifqa.formatting import pluralize
+from ifqa.llms.budget import refuse_failures
 from ifqa.progress import bar
 from ifqa.protocols import TrainingData
 from ifqa.reading.llm import Llm
@@ -115,26 +116,14 @@ def _ask(reader: Llm, dataset: TrainingData, folds: Sequence[int]) -> list[LlmAn
         for start in range(0, count, _BATCH):
             part = dataset.select(range(start, min(start + _BATCH, count)))
             replies = reader.explain(reader.ask(part.questions, part.rankings, advance))
-            _refuse_failures(reader, [reply.prediction.error for reply in replies])
+            failed = reader.usage().get("retry", 0)  # a fit would count them as wrong
+            what = f"{pluralize(failed, 'question')} not answered"
+            refuse_failures(failed, [reply.prediction.error for reply in replies], what)
             for fold, reply in zip(folds[start:], replies, strict=False):
                 answer = reply.prediction.answer
                 right = bool(answer) and exact_match(answer, reply.question.answers) > 0
                 rows.append(LlmAnswer(fold, right, reader.features(reply)))
     return rows
-
-
-def _refuse_failures(reader: Llm, errors: Sequence[str]) -> None:
-    """Stop if requests failed that may succeed later: a fit would count them as wrong answers.
-
-    Raises:
-        ServiceError: some did.
-    """
-    if count := reader.usage().get("retry", 0):
-        reason = next(filter(None, errors), "a request failed")
-        raise ServiceError(
-            f"{pluralize(count, 'question')} not answered ({reason}); nothing was written. Run the "
-            "same command again: what was answered is stored, and costs nothing"
-        )
 
 
 def fit_answers(rows: Sequence[LlmAnswer]) -> tuple[Fit | None, Fit]:

@@ -29,9 +29,8 @@ _BATCH = {
     "cuda": 64,
     "mps": 16,
 }  # passages; the network computes a number for each token and vocabulary word
-_WORDS = (
-    1024  # of the vocabulary at a time; blocks of 256 to 8,192 took equally long on a processor
-)
+# Of the vocabulary at a time; blocks of 128 to 2,048 take about equally long on a processor
+_WORDS = 1024
 
 
 @dataclass(frozen=True)
