@@ -51,6 +51,13 @@ _ENGLISH_START = re.compile(
     r"\W*(?:if|what|who|whom|whose|which|when|where|why|how|the|suppose)\b", re.IGNORECASE
 )
 _LONGEST = 2000  # characters of a text that are looked at
+# Frequent in English, and in no other language in `NAMES` ("was" is German too, but not frequent)
+_ENGLISH_WORDS = frozenset(
+    "and been from had has have of that the their they this was were which with".split()
+)
+_ENGLISH_SHARE = 0.12  # of a text's words
+_FEW_WORDS = 20
+_WORD = re.compile(r"[^\W\d_]+")
 LANGUAGE_SAMPLE = 200  # files of a folder that are looked at
 FILE_SAMPLE = 5  # passages of a file that are looked at
 
@@ -70,6 +77,19 @@ def passage_language(text: str) -> str:
     """
     best, share = _most_probable(text)
     return best if share >= _SURE else ""
+
+
+def is_plainly_english(text: str) -> bool:
+    """Whether a text has as many of English's most frequent words as only English has.
+
+    It costs a hundredth of the third of a second that it takes to load the statistics of all
+    languages. False says nothing: half of all English passages are less plain.
+    """
+    sample = text[:_LONGEST]
+    words = _WORD.findall(sample.lower())
+    if len(words) < _FEW_WORDS or not sample.isascii():
+        return False
+    return sum(word in _ENGLISH_WORDS for word in words) >= _ENGLISH_SHARE * len(words)
 
 
 def majority_language(files: Iterable[Sequence[str]]) -> Language | None:

@@ -11,7 +11,13 @@ from typing import Self
 
 from ifqa.clauses import question_advice
 from ifqa.corpus.documents.indexed_file import IndexedFile
-from ifqa.corpus.languages import NAMES, detect_language, passage_language
+from ifqa.corpus.languages import (
+    ENGLISH,
+    NAMES,
+    detect_language,
+    is_plainly_english,
+    passage_language,
+)
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sentences import split_sentences
 from ifqa.errors import ConfigError, IfqaError
@@ -242,7 +248,8 @@ class System:
             return ""
         languages = {"this question is": detect_language(answer.question.text)}
         if passage := answer.supporting:
-            languages["this passage is"] = passage_language(passage.text) or language
+            known = ENGLISH if is_plainly_english(passage.text) else passage_language(passage.text)
+            languages["this passage is"] = known or language
         for what, other in languages.items():
             if other != language:
                 return f"The reader was trained on {NAMES[language]}; {what} in {NAMES[other]}."

@@ -2,7 +2,12 @@
 
 import pytest
 
-from ifqa.corpus.languages import detect_language, majority_language, passage_language
+from ifqa.corpus.languages import (
+    detect_language,
+    is_plainly_english,
+    majority_language,
+    passage_language,
+)
 
 QUESTIONS = {
     "de": "Wenn der Müller weggezogen wäre, wer hätte dann die Schleuse geschlossen?",
@@ -67,6 +72,28 @@ def test_a_sentence_of_a_passage_tells_its_language(language):
 )
 def test_a_passage_of_a_few_words_or_names_is_in_no_certain_language(text):
     assert passage_language(text) == ""
+
+
+ENGLISH_PASSAGE = (
+    "The mill of Aldbrook was built in 1712, and the miller of that time had three sons, of whom "
+    "the eldest closed the sluice at dusk. From then on they have been millers in this valley."
+)
+
+
+def test_a_passage_with_the_frequent_words_of_english_is_plainly_english():
+    assert is_plainly_english(ENGLISH_PASSAGE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(5 * question for question in QUESTIONS.values()),
+        "The quick fox.",
+        ENGLISH_PASSAGE + " Мельник закрыл шлюз.",
+    ],
+)
+def test_other_passages_are_not_plainly_english(text):
+    assert not is_plainly_english(text)
 
 
 def files(languages):
