@@ -6,7 +6,7 @@ r"""Holds out 600 questions of IfQA full-train, for choices in a retriever's tra
     ifqa index held-out-pool
     python bench/retrieval.py held-out-pool --benchmark file --split data/held-out/held.jsonl \
         --control
-    ifqa train rerank $FROM --to models/rerank-held-out [--set start=models/rerank-reading]
+    ifqa train rerank $FROM --to models/rerank-held-out
     python bench/retrieval.py ifqa-gold-articles --benchmark file \
         --split data/held-out/held.jsonl --control \
         --only bm25 --asked question weighted --ranker --rerank 30 --rerank-asked weighted --model models/rerank-held-out
