@@ -388,7 +388,7 @@ def test_dprs_row_has_hours_disk_and_memory_by_published_rates(monkeypatch):
     cost = Dense.expected_cost(21_000_000, settings)
     assert cost
     assert cost.seconds / 3600 == pytest.approx(1768, abs=1)
-    assert cost.disk == 21_000_000 * (768 * 4 + 16)
+    assert cost.disk == 21_000_000 * (768 * 2 + 16)
     assert "published: 70.3 h on a GPU of 16 GB" in cost.about  # the paper: 8.8 hours on 8 GPUs
     assert Dense.expected_cost(1, Dense.BuildSettings()) is None
 
