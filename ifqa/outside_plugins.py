@@ -1,4 +1,5 @@
-"""Gives a class from outside its whole role; nothing behind this door reads a signature.
+"""Gives a class from outside the methods and defaults of its role. No other module reads a
+constructor's signature.
 
 Such a class needs one method. Its settings are the arguments of its constructor, typed by their
 annotations or defaults; arguments with the name of a `Resource` are no settings, and ifqa passes

@@ -1,5 +1,5 @@
-"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, or do what a
-benchmark does in place of fetching.
+"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, or build the
+files of a benchmark.
 """
 
 from collections.abc import Callable, Iterable, Iterator

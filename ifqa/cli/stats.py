@@ -1,4 +1,4 @@
-"""`ifqa stats`: counts of any benchmark's questions, and what a benchmark counts itself."""
+"""`ifqa stats`: counts of any benchmark's questions, and the counts that a benchmark defines."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,1 +1,1 @@
-"""Companion benchmarks, each a whole: its questions, readers, trainers, measures and counts."""
+"""Companion benchmarks, each self-contained: questions, readers, trainers, measures and counts."""

@@ -1,4 +1,4 @@
-"""The source 'exported': passages that came in an archive of `ifqa index --export`."""
+"""The source 'exported': passages from an archive that `ifqa index --export` wrote."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,5 @@
-"""The log probabilities of a completion's tokens: read from a server's reply, and found again for a
-part of the text.
+"""The log probabilities of a completion's tokens: reads them from a server's reply, and finds those
+of a part of the text.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""Encoders of the span reader whose network transformers computes: ModernBERT and DeBERTa-v3.
+"""Encoders of the span reader that run in transformers: ModernBERT and DeBERTa-v3.
 
 BERT and MPNet are computed in plain torch (`ifqa.models.transformer`), which starts three seconds
 faster.

@@ -1,4 +1,4 @@
-"""The server whose language model answered the questions of a finished stage.
+"""Which server's language model answered the questions of a finished stage.
 
 A reading belongs to the model and the server that gave it. So the server's name is part of a
 stage's inputs, and a run that names another server does not replace finished answers.

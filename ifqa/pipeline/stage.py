@@ -1,4 +1,5 @@
-"""The role of a stage, and the folder whose stages were resolved once.
+"""The type of a stage, and `Resolved`: a folder of stages, whose inputs and artifacts are read only
+once.
 
 A stage says what it needs, what decides its reuse, what it does and which folder it fills. How the
 stages of an experiment or a corpus run is in `ifqa.pipeline.stages`.

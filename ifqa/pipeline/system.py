@@ -167,12 +167,12 @@ class System:
     ) -> list[Answer]:
         """Each question's answer and the passages it was read from, most important first.
 
-        An answer whose confidence is below `threshold` is withheld: its text is then the
-        `candidate`. None leaves it to the reader; 0 withholds no answer. A reader without
+        An answer whose confidence is below `threshold` is withheld: `text` is empty, and the answer
+        is in `candidate`. None leaves it to the reader; 0 withholds no answer. A reader without
         confidences always answers. If the question, or the passage that its answer was read from,
-        is in another language than the reader's, or if the text is no question, the answer has a
-        `note`, and by default there are only passages. While a language model that `streams` writes
-        the first question's completion, `on_text` is called with its text so far.
+        is in another language than the reader's, or if the text is not a question, the answer has a
+        `note`; it then has only passages, unless a threshold is given. While a language model that
+        `streams` writes the first question's completion, `on_text` is called with its text so far.
         """
         if threshold is not None and not is_share(threshold):
             raise ConfigError(

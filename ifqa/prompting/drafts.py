@@ -1,4 +1,4 @@
-"""Drafts: questions that a language model writes about a passage, and what speaks against each.
+"""Drafts: questions that a language model writes about a passage, and the reasons to reject one.
 
 A draft that is not even a question, or that gives its answer away, is dropped before anybody is
 asked it.

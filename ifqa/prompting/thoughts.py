@@ -1,5 +1,5 @@
-r"""Tells a model's thoughts in a completion from its answer, by the marks that models write around
-them.
+r"""Separates a model's thoughts in a completion from its answer, by the marks that models write
+around thoughts.
 
     <think> ... </think>, <thinking> ... </thinking>
                               Qwen, DeepSeek, and models told to; the first mark may be missing

@@ -42,7 +42,8 @@ _SUMMARY_NOTE = (
 READERS = "Every reader on every benchmark"
 _READERS_NOTE = (
     "Closed book: the question alone. Given: the passages that come with the question. "
-    "Retrieved: from the corpus. The first experiment by name is shown."
+    "Retrieved: from the corpus. If several experiments fit a row, "
+    "the first of them by name is shown."
 )
 _HEAD = """# Results
 

@@ -1,4 +1,4 @@
-"""Which interval of a score is reported.
+"""Which of two intervals of a score is reported: the bootstrap's, or Wilson's.
 
 The bootstrap has no spread where all units score the same, so a score of 0 or 1 gets Wilson's
 interval in place of one of zero width. With few units neither says anything, and there is none.

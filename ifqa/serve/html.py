@@ -1,4 +1,4 @@
-"""The pages without a script: a document's text, and a problem."""
+"""The pages without a script: a document's text, and an error."""
 
 from html import escape
 from pathlib import Path

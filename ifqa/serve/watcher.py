@@ -1,4 +1,4 @@
-"""Takes changes of a served folder of documents: a background thread builds its index again, and
+"""Follows changes in a served folder of documents: a background thread builds its index again, and
 opens a system on it.
 """
 

@@ -1,5 +1,5 @@
-"""Files of an object store (`s3://`, `gs://`) by fsspec, in the form of an HTTP server's: downloads
-of both resume alike.
+"""Files of an object store (`s3://`, `gs://`), read with fsspec through the interface of an HTTP
+server, so that both kinds of download resume alike.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What the tasks of lm-eval in this folder call: their questions and their scores."""
+"""The functions that this folder's tasks of lm-eval call, for their questions and their scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

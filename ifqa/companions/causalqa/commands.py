@@ -1,5 +1,5 @@
 """The commands of CausalQA, `ifqa stats causal`, `causal-corpus` and `typology`, and `ifqa data
-causalqa`, as functions whose parameters are the command's.
+causalqa`, as functions whose parameters are the commands' options.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,5 +1,5 @@
 """The seven rules of Webis-CausalQA-22 that find causal questions by their words, in three
-readings.
+versions.
 
 - *notebook*: the authors' regular expressions, with their bugs
   (github.com/webis-de/CausalQA, rules/causal-rules.ipynb, cell 1, commit f4bdfbe96da2).

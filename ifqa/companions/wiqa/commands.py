@@ -1,5 +1,5 @@
 """The commands of WIQA, `ifqa stats wiqa` and `ifqa data wiqa`, as functions whose parameters are
-the command's.
+the commands' options.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,5 +1,5 @@
-"""Unpacks zip archives of XML within limits, as the documents of Office, OpenDocument and e-books
-are, and parses their XML.
+"""Unpacks, within limits, the zip archives of XML that documents of Office, OpenDocument and
+e-books are, and parses their XML.
 """
 
 import re

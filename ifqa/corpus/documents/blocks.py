@@ -1,4 +1,4 @@
-"""The paragraphs and tables of a document of an office suite, and the runs that they are read as.
+"""The paragraphs and tables of an office document, and the runs of text that they become.
 
 A cell of a table holds paragraphs and tables of its own. Its paragraphs are its text; the rows of
 its tables and the notes in it follow its row.

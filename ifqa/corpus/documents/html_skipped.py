@@ -1,4 +1,4 @@
-"""Finds the end of an element of HTML that is not read, also where its end tag may be left out."""
+"""Finds the end of an HTML element that is skipped, even if its end tag is left out."""
 
 from collections.abc import Set
 from dataclasses import dataclass

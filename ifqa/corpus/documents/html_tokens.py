@@ -1,4 +1,4 @@
-"""Splits HTML into tags and texts, in linear time, also where it is broken."""
+"""Splits HTML into tags and texts, in linear time, even if the HTML is malformed."""
 
 import re
 from collections.abc import Iterable, Iterator, Set

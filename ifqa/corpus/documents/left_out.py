@@ -1,4 +1,6 @@
-"""What a build says of the files that it left out of a folder, and what would help to read them."""
+"""A build's messages about the files that it left out of a folder, and what would help to read
+them.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

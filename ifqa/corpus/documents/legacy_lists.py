@@ -1,4 +1,4 @@
-"""Counts the numbered paragraphs of a Word document before 2007: "5.4", "(a)", "iv."."""
+"""Numbers the list items and headings of a Word document from before 2007: "5.4", "(a)", "iv."."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Reads the text of a mail's body: without marks of quotation, signatures and repeated lines."""
+"""Reads the text of a mail's body, without the marks of quoted lines, signatures and repeated
+lines.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set

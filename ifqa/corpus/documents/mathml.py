@@ -1,4 +1,4 @@
-"""Writes a formula of MathML in a line of text: a/b, x^2, √(x)."""
+"""Writes a formula of MathML as one line of text: a/b, x^2, √(x)."""
 
 from collections.abc import Callable, Sequence
 

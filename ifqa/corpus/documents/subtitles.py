@@ -1,4 +1,4 @@
-"""Reads subtitles (SubRip and WebVTT): what is said, with the second that it begins at."""
+"""Reads subtitles (SubRip and WebVTT): each text, with the second at which it begins."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Reads the characters of fonts of symbols: Symbol, Wingdings and Webdings.
+"""Reads the characters of symbol fonts: Symbol, Wingdings and Webdings.
 
 Office writes them as letters of these fonts, or in the private range from U+F000. Those that
 Unicode has, and that say something, are given as Unicode; the others, such as ornaments, are left

@@ -1,4 +1,4 @@
-"""The automatic numbers of a Word document: which each paragraph of a list or heading has."""
+"""The automatic numbers of the list items and headings of a Word document."""
 
 import re
 from collections.abc import Mapping

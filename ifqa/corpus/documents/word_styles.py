@@ -1,5 +1,5 @@
-"""The styles of a Word document: how text looks, where that says something about it, and which
-paragraphs are headings or items of a list.
+"""The styles of a Word document: formatting that changes the text, such as hidden or struck, and
+which paragraphs are headings or items of a list.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The counts of `ifqa stats`: of any benchmark's questions, and the layout of a benchmark's own."""
+"""The counts of `ifqa stats`: those of any benchmark's questions, and the layout of a benchmark's
+own.
+"""
 
 from collections.abc import Iterable
 from dataclasses import asdict
