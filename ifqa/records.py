@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, overload
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.clauses import split_question
-from ifqa.formatting import printable, printable_line
+from ifqa.formatting import pluralize, printable, printable_line
 
 GOLD = "gold/"  # ids of gold passages begin with it
 
@@ -675,3 +675,13 @@ class Estimate(NamedTuple):
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+
+    def __str__(self) -> str:
+        if self.cost is None:
+            money = "an unknown price (no prices.toml has it)"
+        else:
+            money = f"up to ${self.cost:,.2f}"
+        return (
+            f"{pluralize(self.calls, 'call')}, {self.prompt_tokens:,} tokens of prompts and up to "
+            f"{self.completion_tokens:,} of answers, {money}"
+        )

@@ -41,7 +41,7 @@ from ifqa.pipeline.stages import will_ask
 from ifqa.pipeline.system import System
 from ifqa.plugins import ConfiguredPlugin, Plugins
 from ifqa.protocols import Requirement, Retriever
-from ifqa.records import BuildCost, Passage, Request
+from ifqa.records import BuildCost, Estimate, Passage, Request
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import compute_fingerprint
@@ -76,16 +76,8 @@ class Work:
             format_duration(self.seconds) if self.seconds is not None and not self.made else "",
         ]
         if self.calls:
-            money = (
-                f"up to ${self.cost:,.2f}"
-                if self.cost is not None
-                else "an unknown price (no prices.toml has it)"
-            )
-            tokens = (
-                f"{self.prompt_tokens:,} tokens of prompts and up to "
-                f"{self.completion_tokens:,} of answers"
-            )
-            facts += [pluralize(self.calls, "call"), tokens, money]
+            prompt = self.prompt_tokens or 0
+            facts.append(str(Estimate(self.calls, prompt, self.completion_tokens or 0, self.cost)))
         facts = [*filter(None, facts)]
         listed = ", ".join(filter(None, [*facts, self.note]))
         if self.made:

@@ -71,7 +71,8 @@ def train_llm_calibration(
             "often than others, so its confidence will be too high; wanted a --split that it has "
             "not seen"
         )
-    logger.info(f"asking {reader.llm.name} {asked} with the prompt {prompt}")
+    estimate = reader.llm.estimate(reader.requests(chosen.questions, chosen.rankings))
+    logger.info(f"asking {reader.llm.name} {asked} with the prompt {prompt}: {estimate}")
     rows = _ask(reader, chosen, assign_folds(chosen.questions, folds, seed))
     path = calibration_path(root, reader.llm.name, prompt)
     with_logprobs, without_logprobs = fit_answers(rows)

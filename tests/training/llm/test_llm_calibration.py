@@ -117,6 +117,17 @@ def test_a_calibration_names_its_model(fitted):
 
 
 @pytest.mark.slow
+def test_the_cost_is_told_before_the_model_is_asked(fitted, monkeypatch, caplog):
+    monkeypatch.chdir(fitted.parents[2])
+    caplog.set_level("INFO")
+    train_llm("sample-llm", questions=40)
+    told = caplog.text.partition("asking ")[2]
+    assert told.startswith(
+        "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M 40 questions with the prompt open-book: 0 calls, "
+    )
+
+
+@pytest.mark.slow
 def test_a_model_that_was_tuned_on_the_questions_gets_a_warning(fitted, monkeypatch, caplog):
     monkeypatch.chdir(fitted.parents[2])
     digest = sha256(BUNDLED / "sample" / "hard.json")
