@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_Timeout = Annotated[float, Option(min=1, max=3600, help="Seconds that an answer may take.")]
+_Timeout = Annotated[
+    float, Option(min=1, max=3600, help="Maximum number of seconds for an answer.")
+]
 _Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
 _PANELS = _ASK, _RUN, _DATA, _LOOK = (
@@ -96,10 +98,11 @@ def index(
     workers: Processes = None,
     engine: Engine = None,
     export: Annotated[
-        Path | None, Option(help="Also pack passages and indexes into this file, for others.")
+        Path | None,
+        Option(help="Also pack passages and indexes into this file, for other machines."),
     ] = None,
     archive: Annotated[
-        Path | None, Option("--from", help="Build nothing: unpack a file of --export.")
+        Path | None, Option("--from", help="Build nothing, but unpack a file that --export wrote.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -169,7 +172,9 @@ def run(
     experiments: Annotated[
         Repeated,
         Argument(
-            help="Experiments.", show_default="sample", autocompletion=options.complete_experiments
+            help="Names of experiments.",
+            show_default="sample",
+            autocompletion=options.complete_experiments,
         ),
     ] = None,
     show: Annotated[
@@ -180,7 +185,7 @@ def run(
     """Run the unfinished stages of experiments; show scores.
 
     With several values of a flag, as in --k 5 10 --prompt a b, it runs every combination and shows
-    one table; with --seeds N each of them N times.
+    one table. With --seeds N it runs each combination N times.
     """
     rows = options.sweep_rows(experiments or ["sample"], values, seeds)
     from ifqa.pipeline import stages
@@ -224,9 +229,8 @@ def run(
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Test whether a reader uses the supposition and the passages.
 
-    It reads a finished experiment's questions again without the supposition, with another
-    question's supposition, and with another question's passages; and shows the loss in each
-    measure.
+    It reads a finished experiment's questions again: without the supposition, with another
+    question's supposition, and with another question's passages. It shows the loss in each measure.
     """
     from rich.console import Console
 
@@ -246,7 +250,9 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 def check(
     names: Annotated[
         list[str],
-        Argument(help="Experiments or corpora.", autocompletion=options.complete_experiments),
+        Argument(
+            help="Names of experiments or corpora.", autocompletion=options.complete_experiments
+        ),
     ],
     values: dict[str, list[object]],
     seeds: int,
@@ -305,7 +311,7 @@ app.command(rich_help_panel=_LOOK)(notebooks)
 def list_names(
     kind: Annotated[
         str,
-        Argument(help="Describe all of a kind: experiments, corpora, benchmarks, readers ..."),
+        Argument(help="List only this kind, with descriptions: experiments, corpora, readers ..."),
     ] = "",
     json: Json = False,
 ) -> None:
@@ -319,7 +325,7 @@ def list_names(
 def runs(
     words: Annotated[
         Repeated,
-        Argument(help="Only runs that have each of these words: of a name, a split, a model ..."),
+        Argument(help="Show only runs with all of these words, such as a split or a model."),
     ] = None,
     count: Annotated[int, Option("--count", "-n", min=1, help="Show at most N runs.")] = 30,
     json: Json = False,
@@ -354,13 +360,17 @@ def convert(
     to: Annotated[
         Path,
         Option(
-            help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file); "
-            "without a suffix, a folder for Hugging Face datasets."
+            help="File to write, in the format of its suffix: .json (ctxs of DPR and FiD), .trec, "
+            ".qrels, .tsv (topics), .jsonl (a file of questions). Without a suffix it is a folder "
+            "for Hugging Face datasets."
         ),
     ],
-    k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
+    k: Annotated[
+        int | None, Option(help="Write only the first K passages of each question.")
+    ] = None,
     corpus: Annotated[
-        str, Option(help="For .qrels: judge all passages of a corpus, whatever a run retrieved.")
+        str,
+        Option(help="For .qrels: judge all passages of this corpus instead of the retrieved ones."),
     ] = "",
     force: _Force = False,
 ) -> None:
@@ -374,7 +384,7 @@ def convert(
 def tasks() -> None:
     """Print the folder of ifqa's tasks for lm-eval (--include_path).
 
-    inspect finds its tasks by itself: inspect eval ifqa/questions.
+    inspect finds ifqa's tasks by itself: inspect eval ifqa/questions.
     """
     from ifqa.storage.resources import PACKAGE
 
@@ -385,25 +395,35 @@ def tasks() -> None:
 def compare(
     first: Annotated[
         str,
-        Argument(help="A scored experiment; for --fail-if-worse also a copy of a score folder."),
+        Argument(help="A scored experiment; with --fail-if-worse, also a copy of a score folder."),
     ],
     others: Annotated[
         list[str], Argument(help="Other experiments, scored on the same questions; see --common.")
     ],
     measure: Annotated[
-        str, Option(help="Measure for --show (else the headline); with several others, show it.")
+        str,
+        Option(
+            help="With two experiments: the measure of the questions to show, by default the "
+            "headline. With more experiments: compare only this measure."
+        ),
     ] = "",
     show: Annotated[
-        int | None, Option(min=0, help="With one other: show N questions.", show_default="10")
+        int | None,
+        Option(
+            min=0,
+            help="With two experiments: show the N questions that differ most.",
+            show_default="10",
+        ),
     ] = None,
     common: Annotated[
-        bool, Option("--common", help="Compare over the questions that all experiments share.")
+        bool, Option("--common", help="Compare only over the questions that all experiments share.")
     ] = False,
     fail_if_worse: Annotated[
         bool,
         Option(
             "--fail-if-worse",
-            help="Exit with 1 if the second scores significantly lower (in --measure).",
+            help="Exit with 1 if the second experiment scores significantly lower in any measure, "
+            "or in --measure.",
         ),
     ] = False,
     json: Json = False,
@@ -411,8 +431,8 @@ def compare(
     """Compare experiments with the first by paired tests.
 
     With two experiments, it also shows the questions on which they differ most. With
-    --fail-if-worse it is a regression gate: it fails only if a measure got significantly worse, and
-    refuses scores whose questions, labels or corpus changed in between.
+    --fail-if-worse it is a regression gate: it fails only if a measure got significantly worse. It
+    refuses to compare scores whose questions, labels or corpus changed in between.
     """
     from rich.console import Console
 
@@ -443,26 +463,28 @@ def table(
     values: dict[str, list[object]],
     seeds: int,
     style: Annotated[
-        str, Option("--format", help="latex, csv or markdown; without it, for the terminal.")
+        str,
+        Option("--format", help="latex, csv or markdown. By default, a table for the terminal."),
     ] = "",
     columns: Annotated[
         Repeated, Option(help="Scores to show, such as EM gold_any@20 numeric.EM.")
     ] = None,
     names: Annotated[
-        Repeated, Option(help="NAME=TEXT: the text of a row or a column, as in bm25=BM25.")
+        Repeated,
+        Option(help="NAME=TEXT: show a row or column under another name, as in bm25=BM25."),
     ] = None,
     against: Annotated[
         str, Option(help="Mark the scores that differ significantly from this row's.")
     ] = "",
     intervals: Annotated[
-        bool, Option("--intervals", help="With --against: show the 95% intervals, too.")
+        bool, Option("--intervals", help="With --against: also show the 95% intervals.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Show the scores of finished experiments as a table for a paper.
 
-    The best score of a column is bold. Flags with several values and --seeds name the runs of a
-    sweep, as for `ifqa run`.
+    The best score of a column is bold. As for `ifqa run`, flags with several values, or --seeds,
+    stand for all runs of a sweep.
     """
     from ifqa.report.score_table import make_score_table
 
@@ -504,20 +526,21 @@ def _gate(
 @app.command(rich_help_panel=_RUN)
 def report(
     experiments: Annotated[
-        Repeated, Argument(help="Experiments on the page.", show_default="all finished")
+        Repeated,
+        Argument(help="Experiments whose questions the page shows.", show_default="all finished"),
     ] = None,
     into: Annotated[
         Path | None, Option(help="Also write the table of results into this README.md.")
     ] = None,
     check: Annotated[
-        bool, Option("--check", help="Write nothing; fail if a written file is stale.")
+        bool, Option("--check", help="Write nothing; fail if a written file is out of date.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Write all results beside published ones, as tables and a page.
 
-    The tables are experiments/RESULTS.md; the page has curves and every question. --json prints all
-    recorded scores.
+    It writes the tables to experiments/RESULTS.md, and a page with curves and every question to
+    experiments/report.html. --json prints all recorded scores.
     """
     from ifqa.report.publish import publish
     from ifqa.report.results_log import read_records
@@ -542,15 +565,18 @@ def serve(
         str, Option(help="Address to listen on; any address but loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
+        int, Option(min=0, max=65535, help="Port to listen on; 0 for any free port.")
     ] = 8017,
     token_file: Annotated[
-        Path | None, Option(help="File with the token; else IFQA_TOKEN of the environment.")
+        Path | None,
+        Option(help="File with the token. By default it is in the variable IFQA_TOKEN."),
     ] = None,
     allow_host: Annotated[
-        list[str] | None, Option(help="Name that clients use for this machine. Repeatable.")
+        list[str] | None, Option(help="Host name by which clients reach this machine. Repeatable.")
     ] = None,
-    queue: Annotated[int, Option(help="Questions that may wait; further questions get 503.")] = 256,
+    queue: Annotated[
+        int, Option(help="Maximum number of waiting questions; others get 503.")
+    ] = 256,
     timeout: _Timeout = 60.0,
 ) -> None:
     """Serve a web page, a JSON API and MCP tools on this machine.

@@ -34,27 +34,29 @@ def ask(
     run: "Run",
     changed: list[str],
     question: Annotated[
-        str, Argument(help='A question: "If ..., ...?" Without it, on a terminal, a prompt.')
+        str, Argument(help='A question: "If ..., ...?" Without it, type questions at a prompt.')
     ] = "",
     questions: Annotated[
-        Path | None, Option(help="Answer the questions of this file: .txt, .csv or .jsonl.")
+        Path | None, Option(help="Answer the questions in this file (.txt, .csv or .jsonl).")
     ] = None,
     out: Annotated[
-        Path | None, Option(help="With --questions: the file of the answers: .jsonl, .csv or .txt.")
+        Path | None,
+        Option(help="With --questions: write the answers into this file (.jsonl, .csv, .txt)."),
     ] = None,
     threshold: Annotated[
         float | None,
         Option(
             min=0,
             max=1,
-            help="Abstain below this confidence; 0: never; by default, the reader decides.",
+            help="Abstain below this confidence; 0 for never. By default the reader decides.",
         ),
     ] = None,
     why: Annotated[
         bool,
         Option(
             "--why",
-            help="Show the answer without each passage, and without each sentence of its source.",
+            help="Also show the answer without each passage, and without each sentence of its "
+            "source.",
         ),
     ] = False,
     json: Json = False,
@@ -152,7 +154,10 @@ def calibrate(
     run: "Run",
     changed: list[str],
     questions: Annotated[
-        Path, Argument(help="Your questions with their answers; none if no passage has the answer.")
+        Path,
+        Argument(
+            help="File of your questions and answers; leave an answer empty if no passage has it."
+        ),
     ],
     error: Annotated[
         float, Option(min=0, max=1, help="The share of wrong answers to allow.")
@@ -161,10 +166,10 @@ def calibrate(
 ) -> None:
     """Fit a threshold of the confidence on your own questions.
 
-    It is the lowest confidence at which at most this share of the answers is
-    wrong. Any answer to a question without one is wrong. Give it 50 questions
-    or more. The threshold replaces the rule by which the reader abstains by
-    default.
+    It is the lowest confidence such that, of the answers with at least this
+    confidence, at most the share --error is wrong. If no passage has the answer
+    to a question, any answer to it is wrong. Use 50 questions or more. The
+    threshold replaces the rule by which the reader abstains by default.
     """
     from ifqa.formats.questions import read_questions
     from ifqa.llms.budget import refuse_failures

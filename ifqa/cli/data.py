@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 _From = Annotated[
     Path | None,
-    Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER"),
+    Option(
+        "--from",
+        help="Take the files from this folder instead of downloading them.",
+        metavar="FOLDER",
+    ),
 ]
 _QUESTIONS = "Questions"
 _TEXTS = "Passages"
@@ -56,7 +60,7 @@ def _wiki_command(name: str) -> Callable[..., None]:
     fetch_dump.__doc__ = f"""Fetch a dump of Wikipedia: enwiki, dewiki, simplewiki ...
 
     Files are verified by their checksums, and an interrupted download resumes.
-    data/{name}/ is created when all files are complete.
+    The folder data/{name}/ is created when all files are complete.
     """
     return fetch_dump
 
@@ -109,7 +113,7 @@ def _benchmark_command(name: str) -> Callable[..., None]:
 
 _FID_HELP = """Fetch what the reader fid needs: flan-t5-small.
 
-Its adapter, trained on IfQA, comes with ifqa.
+The reader's adapter, trained on IfQA, comes with ifqa.
 """
 
 
@@ -178,6 +182,6 @@ def _prebuilt_command(name: str) -> Callable[..., None]:
 _HELP = """Fetch questions, dumps and models, or make questions.
 
 NAME may also be another wiki, an index of Pyserini's list, a plugin's benchmark, or an address (s3://bucket/folder).
-`ifqa data NAME --help` shows a name's options. Interrupted downloads resume.
+`ifqa data NAME --help` shows the options of a name. Interrupted downloads resume.
 """
 data = lazy_group(_HELP, _names, _command)

@@ -42,9 +42,9 @@ ExperimentName = Annotated[
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, Option("--json", help="Print the result as one line of JSON.")]
 Processes = Annotated[
-    int | None, Option("--workers", min=0, help="Number of worker processes; 0: one per core.")
+    int | None, Option("--workers", min=0, help="Number of worker processes; 0 for one per core.")
 ]
-Engine = Annotated[str | None, Option(help="local, or ray for a cluster.")]
+Engine = Annotated[str | None, Option(help="Where the work runs: local, or ray for a cluster.")]
 Repeated = list[str] | None
 OfBenchmark = Annotated[str, Option(help="Benchmark of the questions.")]
 _SET = Annotated[
@@ -52,25 +52,26 @@ _SET = Annotated[
 ]
 _SEEDS = Annotated[
     int | None,
-    Option(min=1, help="Run once for each of N seeds, from --seed on; shows mean and deviation."),
+    Option(
+        min=1,
+        help="Run once for each of N seeds, from --seed on; show mean and standard deviation.",
+    ),
 ]
 Docs = Annotated[
     list[Path] | None,
-    Option(
-        help="A folder of documents, or a file, in place of the experiment's corpus. Repeatable."
-    ),
+    Option(help="A folder of documents, or one file, to search instead of a corpus. Repeatable."),
 ]
 _DOCS: dict[str, object] = {
     "docs": Docs,
     "include": Annotated[
-        Repeated, Option(help="With --docs: only files that match this pattern. Repeatable.")
+        Repeated, Option(help="With --docs: read only files that match this pattern. Repeatable.")
     ],
     "exclude": Annotated[
-        Repeated, Option(help="With --docs: no files that match this pattern. Repeatable.")
+        Repeated, Option(help="With --docs: skip files that match this pattern. Repeatable.")
     ],
     "max_mb": Annotated[
         float | None,
-        Option(help="With --docs: megabytes of the largest file to read; 50 by default."),
+        Option(help="With --docs: skip files of more megabytes than this; 50 by default."),
     ],
     "ocr": (
         Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files with ocrmypdf.")],
@@ -396,7 +397,9 @@ def _parse_pairs(pairs: list[str] | None) -> list[tuple[str, object]]:
 def with_workers(verb: Verb) -> Verb:
     """Add the options --workers and --engine; the verb gets them as the argument `workers`."""
     number = Option(
-        "--workers", min=0, help="Processes that retrieve or read, 1 by default; 0: one per core."
+        "--workers",
+        min=0,
+        help="Processes that retrieve or read; 1 by default, 0 for one per core.",
     )
 
     def arguments(values: Values) -> dict[str, object]:

@@ -12,16 +12,16 @@ logger = logging.getLogger(__name__)
 
 
 def publish(
-    to: Annotated[Path, Option(help="Folder to write to; it is made.", show_default=False)],
+    to: Annotated[Path, Option(help="Folder to write to; it is created.", show_default=False)],
     names: Annotated[
-        Repeated, Argument(help="Weights, or sample.", show_default="everything")
+        Repeated, Argument(help="Names of weights, or sample.", show_default="everything")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Lay out weights and the sample for the Hugging Face hub.
+    """Write folders with weights and the sample, for the Hugging Face hub.
 
-    TO/NAME has the card as README.md, the files, LICENSE, and NOTICE or the Croissant metadata.
-    Nothing is uploaded; the commands that upload are printed.
+    Each folder TO/NAME has the card as README.md, the files, LICENSE, and NOTICE or the Croissant
+    metadata. Nothing is uploaded; the commands that upload are printed.
     """
     from ifqa.models.hub_folders import write_folders
 

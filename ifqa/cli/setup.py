@@ -59,7 +59,8 @@ def init(
     draft: Annotated[
         int | None,
         Option(
-            min=1, help="With --docs: so many questions, drafted by the language model --model."
+            min=1,
+            help="With --docs: number of questions that the language model --model drafts.",
         ),
     ] = None,
     changes: Mapping[str, object] = MappingProxyType({}),
@@ -68,8 +69,8 @@ def init(
 
     The files have comments; no file is overwritten. With --docs the corpus
     consists of your documents, and no articles are written. With --draft a
-    language model writes questions about them, with answers, for you to read
-    and correct; some have no answer in your documents.
+    language model writes questions about your documents, with answers, for you
+    to read and correct. Some questions have no answer in your documents.
     """
     from ifqa.config.corpus import resolve_documents
     from ifqa.config.experiment import base_experiments, experiment_name
@@ -113,13 +114,14 @@ def init(
 
 
 def notebooks(
-    folder: Annotated[Path, Argument(help="Folder to copy them to; it is made.")],
+    folder: Annotated[Path, Argument(help="Folder to copy them to; it is created.")],
     force: Annotated[bool, Option("--force", help="Overwrite existing notebooks.")] = False,
 ) -> None:
     """Copy the notebooks, which show experiments in figures.
 
-    Each names experiments in its first cell: the bundled sample's, until you
-    name yours. Open them below the folder that has experiments/.
+    The first cell of each notebook names the experiments: those of the bundled
+    sample, until you name yours. Open the notebooks in or below the folder that
+    has experiments/.
     """
     from ifqa.storage.files import atomic_write, write_bytes
     from ifqa.storage.resources import BUNDLED, list_resources

@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 
 _NONE, _LAST = "'' for no split.", "without it, the last one is kept."
 _CORPUS = "Corpus whose BM25 index the training passages come from."
-_TEXTS = "Take passages from this corpus's BM25 index; without it, use the questions' own texts."
-_SEED = (
-    "Seed for initialisation, the order of examples and random choices; by default the trainer's."
+_TEXTS = (
+    "Take passages from this corpus's BM25 index; without it, take the texts that come with the "
+    "questions."
 )
-_SEEDS = "Train once for each of N seeds, from --seed on, into FOLDER-SEED, or where {seed} stands."
+_SEED = (
+    "Seed for initialisation, the order of examples and random choices; the trainer has a default."
+)
+_SEEDS = (
+    "Train once for each of N seeds, from --seed on. Weights go to FOLDER-SEED, or where --to has "
+    "{seed}."
+)
 _HELP = "Train a model; weights and manifest go to a folder."
 
 
@@ -97,10 +103,10 @@ def _options(
     """The options other than the flags of single settings."""
     recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
     part = (
-        f"Train on this part of the split alone; its weights go to {folder}-{trainer.part.upper()}."
+        f"Train only on this part of the split; the weights go to {folder}-{trainer.part.upper()}."
     )
     dev = (
-        "Split of the same family that chooses the best checkpoint; "
+        "Split of the same family on which the best checkpoint is chosen; "
         f"{_NONE if trainer.dev else _LAST}"
     )
     by_set = {name: field.default for name, field in settings.items() if name != "seed"}
@@ -118,7 +124,7 @@ def _options(
             trainer.takes_experiment,
             "experiment",
             str,
-            "Take this experiment's passages.",
+            "Take the passages that this experiment retrieves.",
             "",
             ("--experiment", "-e"),
         ),

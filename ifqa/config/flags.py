@@ -26,50 +26,69 @@ class Flag:
 class Changes(TypedDict, total=False):
     """The flags with the types of their values."""
 
-    k: Annotated[int, Flag("k", "Passages to retrieve for each question.", _SEARCH)]
+    k: Annotated[int, Flag("k", "Number of passages to retrieve for each question.", _SEARCH)]
     retriever: Annotated[str, Flag("retriever", "Retriever: a name, or my_module:Class.", _SEARCH)]
     reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READ)]
-    passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READ)]
-    corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]
+    passages: Annotated[
+        int,
+        Flag("reader.passages", "Number of retrieved passages to read for each question.", _READ),
+    ]
+    corpus: Annotated[
+        str, Flag("corpus", "Corpus to search instead of the experiment's.", ("ask",))
+    ]
     checkpoint: Annotated[
-        str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub model.", _READ)
+        str,
+        Flag(
+            "reader.checkpoint", "Weights of a reader such as fid: a folder or a hub model.", _READ
+        ),
     ]
     prompt: Annotated[
-        str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READ)
+        str, Flag("reader.prompt", "Prompt of the reader 'llm': NAME for prompts/NAME.toml.", _READ)
     ]
-    model: Annotated[str, Flag("llm.model", "Language model to use.")]
+    model: Annotated[
+        str, Flag("llm.model", "Language model: a name at its server, a GGUF file, a folder.")
+    ]
     max_tokens: Annotated[
-        int, Flag("llm.max_tokens", "Most tokens of a model's answer.", minimum=1)
+        int, Flag("llm.max_tokens", "Maximum number of tokens of a model's answer.", minimum=1)
     ]
     thinking: Annotated[
-        str, Flag("llm.thinking", "How much the model thinks: off, low, medium or high.")
+        str,
+        Flag(
+            "llm.thinking", "How much the model thinks before it answers: off, low, medium, high."
+        ),
     ]
     max_cost: Annotated[
-        float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAID, 0)
+        float,
+        Flag("llm.max_cost", "Maximum cost of this run in US dollars; 0 for no cap.", _PAID, 0),
     ]
     max_total_tokens: Annotated[
-        int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)
+        int,
+        Flag(
+            "llm.max_total_tokens", "Maximum number of tokens of this run; 0 for no cap.", _PAID, 0
+        ),
     ]
     retry_failed: Annotated[
-        bool, Flag("llm.retry_failed", "Ask again where a stored failure stands.", _PAID)
+        bool, Flag("llm.retry_failed", "Also repeat requests whose failure is stored.", _PAID)
     ]
     limit: Annotated[
         int,
         Flag(
-            "limit", "Ask only the first N questions, to try; no sample. Marked PARTIAL.", _STAGES
+            "limit",
+            "Ask only the first N questions, for a trial; scores are marked PARTIAL.",
+            _STAGES,
         ),
     ]
     sample: Annotated[
-        int, Flag("sample", "Ask a random sample of N questions. Marked PARTIAL.", _STAGES)
+        int, Flag("sample", "Ask N random questions; scores are marked PARTIAL.", _STAGES)
     ]
     stratified: Annotated[
         bool,
         Flag(
-            "stratified", "With --sample: in the proportions of the benchmark's subsets.", _STAGES
+            "stratified", "With --sample: keep the proportions of the benchmark's subsets.", _STAGES
         ),
     ]
     seed: Annotated[
-        int, Flag("seed", "Seed of the sample, drawn demonstrations and bootstrap.", _STAGES, 0)
+        int, Flag("seed", "Seed of the sample, drawn demonstrations and the bootstrap.", _STAGES, 0)
     ]
 
 

@@ -64,8 +64,8 @@ class NetworkSettings(PluginSettings):
     precision: Precision = "auto"
     """The precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports it."""
     batch_tokens: Natural = 0
-    """Tokens of prompts and answers in a batch, with padding; 0 for a default by device. It is
-    halved, with a message, if the memory is too small.
+    """Maximum number of tokens of prompts and answers in a batch, with padding; 0 for a default by
+    device. If the memory is too small, the number is halved, with a message.
     """
     window: Natural = 0
     """Tokens of prompt and answer together; 0 for the model's own."""

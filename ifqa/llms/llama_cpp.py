@@ -42,12 +42,12 @@ class ServerSettings(PluginSettings):
     model: PathSetting
     """The GGUF file, or a fetched model that keeps one (`ifqa data qwen2.5-coder-1.5b`)."""
     slots: Positive = 4
-    """Prompts that are answered together."""
+    """Number of prompts that are answered at the same time."""
     threads: Natural = 0
-    """Threads that compute; 0 for one per core."""
+    """Number of threads that compute; 0 for one per core."""
     window: Natural = 0
-    """Tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory for slots
-    times window is allocated at the start.
+    """Tokens of prompt and answer together; 0 for the model's own window, but at most 8,192. Memory
+    for this window in every slot is allocated at the start.
     """
 
 

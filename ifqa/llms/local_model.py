@@ -16,15 +16,17 @@ class LocalSettings(PluginSettings):
     """The settings that the language models in this process share."""
 
     max_tokens: Positive | None = None
-    """Most tokens of an answer, in place of the prompt's own limit."""
+    """Maximum number of tokens of an answer, in place of the prompt's own limit."""
     thinking: Thinking | None = None
-    """Whether a model that can think does so before it answers, and how much; "off" if unset."""
+    """Whether a model that can think does so before it answers, and how much. If it is not set,
+    the model does not think.
+    """
     thinking_tokens: Natural | None = None
-    """Tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by
-    `thinking`.
+    """Tokens for thoughts, in addition to those for the answer. The default is 1,024, 4,096 or
+    16,384, for `thinking` low, medium or high.
     """
     store: str = "completions"
-    """The folder for completions, below the experiment's root."""
+    """The folder for stored completions, below the working directory."""
 
 
 class LocalModel(LanguageModel):

@@ -96,53 +96,53 @@ class OpenAI(LanguageModel):
         ]
         """The model's name at the server."""
         base_url: str = ""
-        """The server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else
-        OpenAI's.
+        """The server's address, up to and including "/v1". If it is empty, the environment
+        variable OPENAI_BASE_URL has the address, or else it is OpenAI's.
         """
         served_as: Text | None = None
-        """Your own name for what is served. It stands for the address wherever readings and
-        completions are told apart, so that the model may move to another address.
+        """Your own name for what is served. It replaces the address wherever the answers of
+        different servers are told apart, so that the model may move to another address.
         """
         concurrency: Positive | None = None
-        """Maximum number of requests in flight. By default 8; at a server on this machine its
-        slots, or 2 if it does not tell them.
+        """Maximum number of requests in flight. The default is 8; for a server on this machine it
+        is the number of its slots, or 2 if it does not report them.
         """
         requests_per_minute: Natural = 0
         """Rate limit; 0 for none."""
         timeout: Annotated[float, Field(ge=0.001)] = 60.0
-        """Seconds until a request is retried. A server on this machine is not asked again while it
-        computes; this waits on.
+        """Seconds without an answer until a request is sent again. To a server on this machine it
+        is not sent again; ifqa only says that it waits on.
         """
         window: Natural = 0
-        """Tokens of prompt and answer together; 0 asks the server, or looks in
-        `token_counts.WINDOWS` by the model's name.
+        """Tokens of prompt and answer together. With 0, the server is asked, or the model's name
+        is looked up in `token_counts.WINDOWS`.
         """
         form: Literal["auto", "chat", "completion"] = "auto"
-        """The form of the requests: "chat", "completion", or "auto": completion for the few models
-        that take no messages, else chat.
+        """The form of the requests: "chat", "completion", or "auto". With "auto", the few models
+        that take no messages get completion requests, and all others chat requests.
         """
         retries: Natural = 6
         """Maximum number of retries of a request after a temporary failure."""
         max_tokens: Positive | None = None
-        """Most tokens of an answer, in place of the prompt's own limit."""
+        """Maximum number of tokens of an answer, in place of the prompt's own limit."""
         thinking: Thinking | None = None
-        """Whether the model thinks before it answers, and how much; unset leaves it to the
-        server.
+        """Whether the model thinks before it answers, and how much. If it is not set, the server
+        decides.
         """
         thinking_tokens: Natural | None = None
-        """Tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by
-        `thinking`.
+        """Tokens for thoughts, in addition to those for the answer. The default is 1,024, 4,096
+        or 16,384, for `thinking` low, medium or high.
         """
         extra: dict[str, Any] | None = None
-        """Further parameters of the requests, passed on as they are."""
+        """Further parameters of the requests, passed on unchanged."""
         retry_failed: bool = False
-        """Ask again where a stored failure says that a request has no answer."""
+        """Send a request again although a failure is stored for it."""
         max_cost: NotNegative = 0.0
         """Cap in US dollars; 0 for no cap."""
         max_total_tokens: Natural = 0
-        """Cap on tokens of prompts and answers; 0 for no cap."""
+        """Cap on the tokens of prompts and answers together; 0 for no cap."""
         store: str = "completions"
-        """The folder for completions, below the experiment's root."""
+        """The folder for stored completions, below the working directory."""
 
     def __init__(
         self, settings: Settings, *, root: Path = Path(), budget: Budget | None = None

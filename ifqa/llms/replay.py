@@ -45,10 +45,10 @@ class Replay(LanguageModel):
 
     class Settings(PluginSettings):
         path: PathSetting
-        """The file, or the name of a recording that ships with ifqa."""
+        """The file of recorded completions, or the name of a recording that ships with ifqa."""
         window: Natural = 0
-        """Tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens are
-        estimated.
+        """Tokens of prompt and answer together, as in the recording; 0 for no limit. The tokens of
+        a prompt are estimated.
         """
 
     def __init__(self, settings: Settings) -> None:

@@ -76,7 +76,7 @@ _SPAN_ONLY = ("read_folds", *_SETTINGS[3:], "start", "encoder", "device")
 
 
 class CalibrationTrainer(BaseTrainer):
-    """Fit a reader's confidence, on training questions.
+    """Fit a reader's confidence on training questions.
 
     The span reader's is fitted on folds of the questions that it was trained on; --to names its
     weights. That of a language model (--reader llm) is fitted for the model and the prompt of an
@@ -90,7 +90,7 @@ class CalibrationTrainer(BaseTrainer):
 
     class Settings(PluginSettings):
         reader: Annotated[Literal["extractive", "llm"], TrainerFlag()] = "extractive"
-        """The reader whose confidence is fitted: extractive, or llm."""
+        """The reader whose confidence is fitted: extractive or llm."""
         questions: Positive = 300
         """Training questions that a language model is asked, drawn by the seed."""
         seed: Natural = 0

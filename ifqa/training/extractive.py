@@ -61,8 +61,8 @@ class Extractive(EpochTrainer):
         ModernBERT or DeBERTa-v3 (`ifqa.models.span_encoder`).
         """
         reading: Annotated[Sequence[PathSetting], TrainerFlag()] = ()
-        """Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with
-        question, context and answers, compressed or not.
+        """Files of reading questions to train on first, compressed or not: SQuAD's .json, or rows
+        (.jsonl, .json) with question, context and answers.
 
         Each has a passage; one without answers has none there. They train all of the encoder's
         layers; the result stays in the folder `reading`.

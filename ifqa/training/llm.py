@@ -41,8 +41,8 @@ DEPTH = 20  # passages retrieved for a question
 
 
 class Llm(EpochTrainer):
-    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with
-    it.
+    """Tune a language model for the reader 'llm', as an adapter; `ifqa run --model FOLDER` then
+    reads with it.
     """
 
     runtime_only = ("model", "device_batch", *EpochTrainer.runtime_only)
@@ -50,7 +50,7 @@ class Llm(EpochTrainer):
 
     class Settings(EpochTrainer.Settings):
         model: Annotated[str, TrainerFlag()] = "smollm2"
-        """Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter."""
+        """The model to tune: smollm2, a GGUF file, a folder, a name on the hub, or an adapter."""
         prompt: str = "short"
         """The reader's prompt, without reasoning."""
         passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5

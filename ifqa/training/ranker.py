@@ -45,7 +45,7 @@ class ListFeatures(NamedTuple):
 
 
 class Ranker(BaseTrainer):
-    """Train the weights of the retriever 'ranker' on BM25's lists, in seconds.
+    """Train the weights of the retriever 'ranker' on BM25's rankings, in seconds.
 
     Then set model = "models/ranker/ranker.json".
     """

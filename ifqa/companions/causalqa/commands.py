@@ -17,8 +17,8 @@ def countings(benchmark: Benchmark) -> Mapping[str, Callable[..., Counts]]:
     """Verb of `ifqa stats` -> what it counts."""
 
     def count_corpus() -> Counts:
-        """Count the causal questions and words of data/causalqa by dataset and split, beside the
-        paper's tables.
+        """Count the causal questions and words of data/causalqa by dataset and split, and show the
+        paper's counts beside them.
         """
         facts = counts.measure_corpus(benchmark.folder)
         return Counts([*counts.corpus_tables(facts)], counts.corpus_json(facts))
@@ -35,7 +35,9 @@ def count_causal(
     ],
     rules: Annotated[
         list[str] | None,
-        Option(help="Rules: notebook, table3 or fixed. Repeatable.", show_default="all"),
+        Option(
+            help="Reading of the rules: notebook, table3 or fixed. Repeatable.", show_default="all"
+        ),
     ] = None,
     dataset: Annotated[
         str, Option(help="Also show the paper's values for this dataset, such as hotpotqa.")
@@ -43,7 +45,7 @@ def count_causal(
 ) -> Counts:
     """Count causal questions by the rules of Webis-CausalQA.
 
-    For labelled questions, also the rules' precision and recall.
+    For labelled questions, it also shows the rules' precision and recall.
     """
     counted = counts.measure(source, rules or (), dataset)
     return Counts([*counts.tables(counted)], counts.stats_json(counted))
@@ -51,14 +53,16 @@ def count_causal(
 
 def count_typology(
     file: Annotated[
-        Path | None, Argument(help="File of annotations: id, semantic, pragmatic.")
+        Path | None,
+        Argument(help="File of annotations, each with id, semantic and pragmatic."),
     ] = None,
     questions: Annotated[
-        Path | None, Option(help="Texts for the rule-based labeller: dataset, id, question.")
+        Path | None,
+        Option(help="File of texts for the labeller, each with dataset, id and question."),
     ] = None,
 ) -> Counts:
-    """Count annotations by the typology of causal questions, and judge the rule-based labeller by
-    them.
+    """Count annotations by the typology of causal questions, and compare the rule-based labeller
+    with them.
     """
     counted = typology_counts.measure(file, questions)
     return Counts([*typology_counts.tables(counted)], typology_counts.stats_json(counted))
@@ -73,14 +77,15 @@ def fetching(benchmark: Benchmark) -> Callable[..., Iterable[str]]:
             Option(
                 "--from",
                 metavar="FOLDER",
-                help="Folder of the authors' release and the folder eli5.",
+                help="Folder with the authors' release and the folder eli5.",
             ),
         ] = None,
     ) -> Iterable[str]:
         """Build Webis-CausalQA from the authors' release.
 
-        Without --from, the release is fetched. It has only ids of ELI5: the folder
-        eli5 beside it holds ELI5's own file, train_eli5.jsonl or eli5-train-kilt.jsonl.
+        Without --from, the release is fetched. It has only the ids of ELI5's questions.
+        So put ELI5's own file, train_eli5.jsonl or eli5-train-kilt.jsonl, into a folder
+        eli5 beside the release.
         """
         return build_causalqa(benchmark.folder.parents[1], source)
 

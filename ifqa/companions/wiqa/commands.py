@@ -26,11 +26,12 @@ def counting(benchmark: Benchmark) -> Callable[..., Counts]:
             _Repeated, Argument(help=f"Files, a folder, or {SAMPLE}.", show_default=folder)
         ] = None,
         graphs: Annotated[
-            Path | None, Option(help="File of graphs, to check each label against its path.")
+            Path | None,
+            Option(help="File of graphs; each label is checked against its path in the graph."),
         ] = None,
     ) -> Counts:
-        """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table
-        1.
+        """Count WIQA's topics, paragraphs, graphs and questions by split, and show the paper's
+        Table 1 beside them.
         """
         counted = counts.measure(sources or [folder], graphs)
         table = counts.table(counted, published=sources != [SAMPLE])
@@ -45,14 +46,18 @@ def fetching(benchmark: Benchmark) -> Callable[..., Iterable[str]]:
     def fetch(
         source: Annotated[
             Path | None,
-            Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER"),
+            Option(
+                "--from",
+                help="Take the files from this folder instead of downloading them.",
+                metavar="FOLDER",
+            ),
         ] = None,
         graphs: Annotated[
             _Repeated,
             Option(
                 "--questions-from",
                 metavar="GRAPHS",
-                help=f"File to make questions from, or {SAMPLE}.",
+                help=f"File of influence graphs, or {SAMPLE}, to make questions from. Repeatable.",
             ),
         ] = None,
         seed: Annotated[

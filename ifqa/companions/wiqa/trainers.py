@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 
 class AdaBoost(BaseTrainer):
-    """Train boosted trees over the words of change and effect, for multiple-choice questions."""
+    """Train boosted trees on the words of a multiple-choice question's change and effect."""
 
     libraries = ("sklearn",)
     benchmark = "wiqa"
@@ -187,7 +187,7 @@ class ChoiceTrainer(EpochTrainer):
 
 
 class DecompAttn(ChoiceTrainer):
-    """Train decomposable attention on change and effect, for multiple-choice questions."""
+    """Train decomposable attention on a multiple-choice question's change and effect."""
 
     class Settings(ChoiceTrainer.Settings):
         epochs: Positive = 5
