@@ -151,12 +151,13 @@ class _Worker(Generic[Task, Result]):
     idle.
     """
 
-    def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
+    def __init__(self, function: Callable[[Task], Result], gpu: str | None, threads: int) -> None:
         # A fork would copy locked mutexes of Java and torch
         context = multiprocessing.get_context("spawn")
         self.gpu = gpu
         (self.pipe, worker_end) = context.Pipe()
-        self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
+        given = (function, worker_end, gpu, threads)
+        self.process = context.Process(target=_serve, args=given, daemon=True)
         with block_interrupts(), _hide_main_script():  # interrupts until `_serve` ignores them
             self.process.start()
         worker_end.close()
@@ -174,10 +175,15 @@ class _Worker(Generic[Task, Result]):
         self.pipe.close()
 
 
-def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None) -> None:
+def _serve(
+    function: Callable[[Any], object], pipe: Connection, gpu: str | None, threads: int
+) -> None:
     """A worker's loop: receive a task, send its result, until the pipe closes or the parent
     ends.
     """
+    # torch reads it when it is imported; all workers with a thread for each core would wait for
+    # each other
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it at its first use
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
@@ -204,6 +210,7 @@ def _map_on_processes(  # noqa: PLR0912
     devices = deque(
         islice(cycle((gpu_names() or map(str, range(gpus))) if gpus else [None]), workers)
     )
+    threads = max(1, cores() // workers)
     numbered = enumerate(tasks)
     # Tasks read while every worker was busy, and tasks to retry
     waiting: deque[tuple[int, Task]] = deque()
@@ -215,7 +222,8 @@ def _map_on_processes(  # noqa: PLR0912
     try:
         while True:
             while waiting and len(busy) < workers and not failure:
-                busy.append(idle.pop() if idle else _Worker(function, devices.popleft()))
+                free = idle.pop() if idle else _Worker(function, devices.popleft(), threads)
+                busy.append(free)
                 busy[-1].send(waiting.popleft())
             if reading := has_more and not failure and len(waiting) < workers:
                 waiting.extend(batch := list(islice(numbered, 1)))

@@ -23,6 +23,11 @@ def process(_):
     return os.getpid()
 
 
+def threads(_):
+    time.sleep(0.05)
+    return os.environ["OMP_NUM_THREADS"]
+
+
 def gpu(_):
     time.sleep(0.05)
     return os.environ["CUDA_VISIBLE_DEVICES"]

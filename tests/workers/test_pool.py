@@ -56,6 +56,23 @@ def test_each_worker_sees_its_own_gpu(monkeypatch, visible, expected):
     assert {seen for _, seen in map_tasks(tasks.gpu, range(8), workers=2, gpus=2)} == expected
 
 
+def test_workers_share_the_cores(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("ifqa.workers.pool.cores", lambda: 6)
+    assert {threads for _, threads in map_tasks(tasks.threads, range(4), workers=2)} == {"3"}
+
+
+def test_more_workers_than_cores_have_a_thread_each(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("ifqa.workers.pool.cores", lambda: 1)
+    assert {threads for _, threads in map_tasks(tasks.threads, range(4), workers=2)} == {"1"}
+
+
+def test_workers_keep_the_threads_that_the_user_chose(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert {threads for _, threads in map_tasks(tasks.threads, range(4), workers=2)} == {"5"}
+
+
 def test_tasks_are_read_only_as_workers_become_free():
     numbers = count()
     results = map_tasks(tasks.square, numbers, workers=2)
