@@ -12,6 +12,7 @@ from typer import Option
 from typer.main import get_command
 
 from ifqa.cli.options import lazy_group, options_of, print_line, with_options, with_quiet
+from ifqa.errors import unknown_name
 
 if TYPE_CHECKING:
     from ifqa.models.places import FetchedModel
@@ -158,15 +159,17 @@ def _command(name: str) -> Any:
 def _unlisted_command(name: str) -> Callable[..., None]:
     from ifqa.corpus.wikipedia.dump_download import is_published
     from ifqa.plugins import plugin_names
-    from ifqa.retrieval.prebuilt import find_prebuilt
+    from ifqa.retrieval.prebuilt import list_prebuilt
 
     if "://" in name:
         return _address_command(name)
     if is_published(name):
         return _wiki_command(name)
-    if name not in plugin_names("benchmark") and ":" not in name and find_prebuilt(name):
+    if name in plugin_names("benchmark") or ":" in name:
+        return _benchmark_command(name)
+    if name in (indexes := list_prebuilt()):
         return _prebuilt_command(name)
-    return _benchmark_command(name)
+    raise unknown_name("benchmark, dump, model or index", name, [*_names(), *indexes])
 
 
 def _prebuilt_command(name: str) -> Callable[..., None]:

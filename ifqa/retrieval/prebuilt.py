@@ -72,17 +72,6 @@ def list_prebuilt() -> Mapping[str, Mapping[str, Any]]:
     return listed
 
 
-def find_prebuilt(name: str) -> PrebuiltIndex | None:
-    """The index of Pyserini's list with this name; None if there is none."""
-    entry = list_prebuilt().get(name)
-    if entry is None:
-        return None
-    url = str(entry["urls"][0])
-    file = str(entry.get("filename") or url.rpartition("/")[2])
-    size = entry.get("size compressed (bytes)")
-    return PrebuiltIndex(name, url, file, str(entry["md5"]), int(size) if size else None)
-
-
 def open_prebuilt(name: str, root: Path = Path()) -> Path:
     """The folder of a published index, or a folder with a Lucene index below `root`.
 
@@ -156,13 +145,16 @@ def fingerprint_index(folder: Path) -> str:
 
 
 def _listed(name: str) -> PrebuiltIndex:
-    index = find_prebuilt(name)
-    if index is None:
+    entry = list_prebuilt().get(name)
+    if entry is None:
         raise MissingInput(
             f"{name!r} is neither a folder nor an index of Pyserini's list; wanted one, such as "
             "wikipedia-dpr-100w"
         )
-    return index
+    url = str(entry["urls"][0])
+    file = str(entry.get("filename") or url.rpartition("/")[2])
+    size = entry.get("size compressed (bytes)")
+    return PrebuiltIndex(name, url, file, str(entry["md5"]), int(size) if size else None)
 
 
 def _segments_file(folder: Path) -> Path:

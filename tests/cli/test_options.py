@@ -137,6 +137,12 @@ def test_a_command_without_arguments_shows_its_help(ifqa, arguments):
     assert bare.err == ""
 
 
+def test_an_unknown_name_of_data_suggests_a_model_too(ifqa):
+    unknown = ifqa("data", "qwen2.5-coder-3b")
+    assert unknown.code == 2
+    assert "did you mean 'qwen2.5-coder-1.5b'?" in unknown.err
+
+
 def test_a_short_flag_shows_the_version(ifqa):
     version = ifqa("-V")
     assert version.code == 0
