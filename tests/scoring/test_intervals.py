@@ -69,6 +69,67 @@ def test_a_measure_of_sets_or_columns_without_spread_has_no_interval():
     assert scores_of([1.0] * 20, column)["measures"]["right"] == {"value": 100.0}
 
 
+def grouped_scores(values, groups):
+    """The scores of questions in groups, each question its own unit."""
+    questions = [Question(f"q/{n}", "If?", ("a",), group=name) for n, name in enumerate(groups)]
+    rows: Any = [
+        {"id": question.id, "subsets": [], "right": value, "failed": 0.0}
+        for question, value in zip(questions, values, strict=True)
+    ]
+    scheme = ScoringScheme((Measure("right", lambda *_: 1.0),), groups="topic")
+    return aggregate_rows(rows, questions, scheme, None).scores(0)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=10, max_size=80))
+def test_groups_of_one_question_leave_the_interval_as_it_is(values):
+    names = [str(n) for n in range(len(values))]
+    scores = grouped_scores(values, names)
+    assert scores["measures"] == scores_of(values)["measures"]
+
+
+# 83 questions in 5 groups of two, and 73 of one
+PAIRS = [str(n // 2 if n < 10 else n) for n in range(83)]
+
+
+def test_pairs_and_single_questions_are_resampled_together():
+    values = [1.0] * 50 + [0.0] * 33
+    scores = grouped_scores(values, PAIRS)
+    assert scores["measures"] == scores_of(values)["measures"]
+
+
+def test_the_macro_average_of_small_groups_draws_groups():
+    macro = grouped_scores([1.0] * 50 + [0.0] * 33, PAIRS)["macro"]["measures"]["right"]
+    assert macro["low"] < 50 < 65 < macro["high"]
+
+
+def test_the_macro_average_of_few_small_groups_has_no_interval():
+    macro = grouped_scores([1.0, 0.0] * 20, "a" * 38 + "bc")["macro"]["measures"]["right"]
+    assert "low" not in macro
+
+
+def test_the_macro_average_of_large_groups_draws_within_them():
+    macro = grouped_scores([1.0] * 5 + [0.0] * 9 + [1.0], "a" * 5 + "b" * 10)
+    assert macro["macro"]["measures"]["right"] == pytest.approx(
+        {"value": 55.0, "low": 50.0, "high": 65.0}
+    )
+
+
+def test_small_groups_do_not_narrow_the_interval_of_a_difference():
+    right = Measure("right", lambda *_: 1.0)
+    questions = [Question(f"q/{n}", "If?", ("a",), group=name) for n, name in enumerate(PAIRS)]
+    sides = []
+    for values in ([1.0, 0.0] * 2 + [0.0] * 79, [0.0, 1.0] * 2 + [0.0] * 79):
+        rows: Any = [
+            {"id": question.id, "subsets": [], "right": value, "failed": 0.0}
+            for question, value in zip(questions, values, strict=True)
+        ]
+        scheme = ScoringScheme((right,), groups="topic")
+        sides.append(aggregate_rows(rows, questions, scheme, None).sample())
+    [(_, count, paired)] = sides[0].differences(sides[1], ["right"], 0)
+    assert count == 83
+    assert paired.low < 0 < paired.high
+
+
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 100), st.booleans())
 def test_a_reported_interval_holds_the_score(a, b, c, units, is_share):
     low, score, high = sorted((a, b, c))
