@@ -1,5 +1,5 @@
 """Fits a language model's confidence: a logistic regression on its right and wrong answers to
-training questions, for one model and one prompt.
+training questions, for one model, prompt and way to sample.
 """
 
 import json
@@ -73,7 +73,7 @@ def train_llm_calibration(
         )
     logger.info(f"asking {reader.llm.name} {asked} with the prompt {prompt}")
     rows = _ask(reader, chosen, assign_folds(chosen.questions, folds, seed))
-    path = calibration_path(root, reader.llm.name, prompt)
+    path = calibration_path(root, reader.llm.name, prompt, reader.sampling)
     with_logprobs, without_logprobs = fit_answers(rows)
     measured = cross_validate_answers(rows)
     calibration = LlmCalibration(
@@ -82,6 +82,8 @@ def train_llm_calibration(
         prompt=prompt,
         prompt_sha256=reader.prompt_sha256,
         span_weights=reader.span_weights,
+        samples=reader.samples,
+        temperature=reader.temperature,
         with_logprobs=with_logprobs,
         without_logprobs=without_logprobs,
         fitted_on={
