@@ -122,6 +122,8 @@ class Trainable(Plugin):
     model_settings: ClassVar[Mapping[str, str]] = {}
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
+    # SHA-256 of the files with the questions that its confidence was fitted on
+    calibrated_on: Collection[str] = ()
     # In the plugin's file of answers or rankings; all must be in the split
     question_ids: Collection[str] = ()
 

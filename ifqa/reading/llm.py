@@ -159,6 +159,7 @@ class Llm(Reader):
         self._reading = threading.Lock()  # the span reader reads in one thread at a time
         self._meter = UsageMeter(llm)
         self.calibration, self.uncalibrated = self._load_calibration(settings)
+        self.calibrated_on = self.calibration.sources if self.calibration else ()
         self.threshold = self.abstain_threshold = settings.threshold
         if self.threshold and self.calibration is None:
             raise MissingInput(

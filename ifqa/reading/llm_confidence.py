@@ -171,6 +171,11 @@ class LlmCalibration(StoredModel):
     fitted_on: dict[str, Any] = Field(default_factory=dict)
     measured: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def sources(self) -> frozenset[str]:
+        """SHA-256 of the files with the questions that it was fitted on."""
+        return frozenset(self.fitted_on.get("sources", {}).values())
+
     def confidence(self, features: Features) -> float:
         """The probability that an answer with these features is right."""
         return fitted_confidence(features, self.with_logprobs, self.without_logprobs)

@@ -408,6 +408,8 @@ def _warnings(runs: Sequence[ScoredExperiment]) -> list[str]:
         reading = run.run.artifact(READ.name).manifest if run.reads else None
         if reading and reading["record"].get("trained_on_them"):
             warnings["the reader was trained on these questions"] = None
+        elif reading and reading["record"].get("calibrated_on_them"):
+            warnings["the confidence was fitted on these questions"] = None
     return [*filter(None, warnings)]
 
 

@@ -215,6 +215,12 @@ def test_a_fitted_model_has_a_confidence():
     assert grounded().confidence == 0.5
 
 
+def test_a_reader_knows_the_files_that_its_confidence_was_fitted_on():
+    store_calibration(fitted_on={"sources": {"mine.json": "abc"}})
+    reader = Llm(Llm.Settings(prompt="grounded"), llm=Scripted(json.dumps(FIELDS)))
+    assert {*reader.calibrated_on} == {"abc"}
+
+
 def test_an_answer_below_the_threshold_is_withheld():
     store_calibration()
     prediction = grounded(threshold=0.6)

@@ -1,8 +1,10 @@
 """Tables for papers: the best in bold, marks of paired tests, every text escaped."""
 
 import csv
+import json
 import re
 from io import StringIO
+from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -123,6 +125,16 @@ def test_a_note_is_said_once_for_all_rows_that_it_is_about(monkeypatch):
     monkeypatch.setattr(score_table, "exposure_mark", lambda run: marks[run.experiment.name])
     notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
     assert notes[-2:] == ("a; b: seen.", "c: unseen.")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_confidence_that_was_fitted_on_the_questions_has_a_note():
+    path = Path("experiments/b/read/manifest.json")
+    manifest = json.loads(path.read_text())
+    manifest["record"]["calibrated_on_them"] = True
+    path.write_text(json.dumps(manifest))
+    notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
+    assert notes[-1] == "b: the confidence was fitted on these questions."
 
 
 @pytest.mark.usefixtures("three")
