@@ -405,6 +405,9 @@ class ColumnMeasure(AnyMeasure):
     columns: tuple[str, ...]
     # False if resamples score higher than the sample itself, as the calibration error does
     has_interval: bool = True
+    # The column, of 0 and 1, of the two classes that it compares: with few questions in either, it
+    # has no interval
+    classes: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ groups.
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -249,7 +250,7 @@ class QuestionSample:
         if not self.aggregator.scheme.groups or measure.unit != "question":
             return []
         groups = self._names("group", indexes)
-        return groups if are_large_groups(groups) else []
+        return groups if are_large_groups(Counter(groups).values()) else []
 
     def differences(
         self, other: "QuestionSample", keys: Iterable[str], seed: int
@@ -291,7 +292,7 @@ class QuestionSample:
             mask = self.scored(key)
             statistic = self.statistic(key, mask)
             names = groups[mask].tolist()
-            whole = not are_large_groups(names, statistic.units)
+            whole = not are_large_groups(statistic.group_sizes(names))
             if macro := statistic.macro(names, seed, whole):
                 interval, count = macro
                 units = count if whole else statistic.n_units

@@ -280,7 +280,7 @@ class Statistic(ABC):
 
     @property
     def n_units(self) -> int:
-        """The number of units that are resampled."""
+        """The number of units that are resampled, by which it has an interval or not."""
         return len(set(self.units)) if self.units else len(self.scored)
 
     @property
@@ -302,6 +302,15 @@ class Statistic(ABC):
         For p, the systems are swapped by unit.
         """
 
+    def _parts(self, groups: Sequence[str]) -> list[Self]:
+        """The part of each group in which the value is defined."""
+        parts = [self._at(indexes) for indexes in indexes_by_name(groups).values()]
+        return [part for part in parts if part.value is not None]
+
+    def group_sizes(self, groups: Sequence[str]) -> list[int]:
+        """The number of units in each group in which the value is defined."""
+        return [part.n_units for part in self._parts(groups)]
+
     def macro(
         self, groups: Sequence[str], seed: int, whole_groups: bool = False
     ) -> tuple[Interval, int] | None:
@@ -309,8 +318,7 @@ class Statistic(ABC):
 
         Its interval draws units within each group, or `whole_groups`.
         """
-        parts = [self._at(indexes) for indexes in indexes_by_name(groups).values()]
-        parts = [part for part in parts if part.value is not None]
+        parts = self._parts(groups)
         values = [part.value for part in parts if part.value is not None]
         if not values:
             return None
@@ -484,6 +492,14 @@ class ColumnStatistic(_ResampledStatistic):
     @property
     def has_interval(self) -> bool:
         return self.measure.has_interval
+
+    @property
+    def n_units(self) -> int:
+        """The number of units; of a measure that compares two classes, those of the smaller."""
+        if not self.measure.classes:
+            return super().n_units
+        labels = self.scored[:, self.measure.columns.index(self.measure.classes)]
+        return min(len(np.unique(self._codes[labels == label])) for label in (0, 1))
 
     def interval(self, seed: int) -> Interval | None:
         """The value with its interval, whose ends are NaN if the measure has none."""

@@ -1,6 +1,7 @@
 """Which interval is reported: Wilson's where all or none score, none where there are too few."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ifqa.protocols import ColumnMeasure, Measure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.intervals import mend_intervals, report_interval
+from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.scheme import ScoringScheme, default_scheme
 
 
@@ -130,6 +132,54 @@ def test_small_groups_do_not_narrow_the_interval_of_a_difference():
     assert paired.low < 0 < paired.high
 
 
+def auroc_of(labels, groups="", units=""):
+    """AUROC's score over questions whose labels tell whether a gold passage was read."""
+    names = groups or "x" * len(labels)
+    paragraphs = units or map(str, range(len(labels)))
+    questions = [
+        Question(f"q/{n}", "If?", ("a",), group=name, labels=(("paragraph", paragraph),))
+        for n, (name, paragraph) in enumerate(zip(names, paragraphs, strict=True))
+    ]
+    rows: Any = [
+        {
+            "id": question.id,
+            "subsets": [],
+            "failed": 0.0,
+            "confidence": (17 * n % 83) / 83,
+            "gold_read": label,
+        }
+        for n, (question, label) in enumerate(zip(questions, labels, strict=True))
+    ]
+    measure = replace(AUROC, unit="paragraph" if units else "question")
+    scheme = ScoringScheme((measure,), groups="topic" if groups else "")
+    return aggregate_rows(rows, questions, scheme, None).scores(0)
+
+
+@pytest.mark.parametrize(("negatives", "has"), [(1, False), (9, False), (10, True), (41, True)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_measure_of_two_classes_has_no_interval_if_one_is_small(negatives, has, swapped):
+    labels = [float((n < negatives) == swapped) for n in range(83)]
+    assert ("low" in auroc_of(labels)["measures"]["AUROC"]) == has
+
+
+def test_a_class_of_few_units_is_small():
+    labels = [0.0, 1.0] * 60
+    few = [str(n // 24) for n in range(120)]
+    many = [str(n // 4) for n in range(120)]
+    assert "low" not in auroc_of(labels, units=few)["measures"]["AUROC"]
+    assert "low" in auroc_of(labels, units=many)["measures"]["AUROC"]
+
+
+def test_a_macro_average_over_groups_with_small_classes_draws_groups():
+    labels = [float(n % 10 != 0) for n in range(120)]
+    few = auroc_of(labels, groups=[str(n // 60) for n in range(120)])
+    many = auroc_of(labels, groups=[str(n // 10) for n in range(120)])
+    assert "low" in few["macro"]["measures"]["AUROC"]
+    assert "low" in many["macro"]["measures"]["AUROC"]
+    few = auroc_of(labels, groups=[str(n // 30) for n in range(120)])
+    assert "low" not in few["macro"]["measures"]["AUROC"]
+
+
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 100), st.booleans())
 def test_a_reported_interval_holds_the_score(a, b, c, units, is_share):
     low, score, high = sorted((a, b, c))
@@ -170,6 +220,23 @@ def test_stored_intervals_are_mended():
     low = 100 * binomtest(15, 15).proportion_ci(method="wilson").low
     assert means["gold_any@5"]["low"] == pytest.approx(low)
     assert mended()["subsets"]["numeric"]["measures"]["EM"] == {"value": 50.0}
+
+
+def auroc_stored(gold_read):
+    mean = {"value": 98.8, "low": 96.3, "high": 100.0}
+    subsets = {
+        "gold_read": {"questions": gold_read, "measures": {}},
+        "no_overlap": {"questions": 74, "measures": {"AUROC": mean}},
+    }
+    stored: Any = STORED | {"measures": {"AUROC": mean}, "subsets": subsets}
+    return mend_intervals(stored, default_scheme())
+
+
+@pytest.mark.parametrize(("gold_read", "has"), [(82, False), (73, True), (9, False)])
+def test_a_stored_interval_over_a_small_class_is_left_out(gold_read, has):
+    scores = auroc_stored(gold_read)
+    assert ("low" in scores["measures"]["AUROC"]) == has
+    assert ("low" in scores["subsets"]["no_overlap"]["measures"]["AUROC"]) == has
 
 
 def test_mended_intervals_are_not_mended_again():

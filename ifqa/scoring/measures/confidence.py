@@ -178,7 +178,11 @@ BRIER = ColumnMeasure(
     "Brier", brier, CONFIDENCE_COLUMNS, best="low", about="the mean squared error of the confidence"
 )
 AUROC = ColumnMeasure(
-    "AUROC", partial(_score_resamples, auroc), ("confidence", "gold_read"), about=_AUROC
+    "AUROC",
+    partial(_score_resamples, auroc),
+    ("confidence", "gold_read"),
+    about=_AUROC,
+    classes="gold_read",
 )
 CONFIDENCE = (AURC, EM_50, EM_80, ECE, BRIER, AUROC)
 
