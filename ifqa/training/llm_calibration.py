@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 16  # questions that an interrupted training reads again; their completions are stored
 FEWEST = 30  # answers that a fit needs
+#: How often a right answer has more confidence than a wrong one. The AUROC of scores compares other
+#: classes: questions with a gold passage, and without.
+RIGHT_AUROC = "AUROC of right answers"
 
 
 class LlmAnswer(NamedTuple):
@@ -177,8 +180,6 @@ def cross_validate_answers(rows: Sequence[LlmAnswer]) -> dict[str, float | None]
         held_out = [row for row in rows if row.fold == fold]
         table += [[fitted_confidence(row.features, *fits), float(row.right)] for row in held_out]
     columns = np.array(table, float)
-    scores = {
-        measure.name: ColumnStatistic(measure, columns).value
-        for measure in (AUROC, ECE, BRIER, EM_50, EM_80)
-    }
+    measures = {RIGHT_AUROC: AUROC} | {each.name: each for each in (ECE, BRIER, EM_50, EM_80)}
+    scores = {name: ColumnStatistic(each, columns).value for name, each in measures.items()}
     return {name: None if score is None else to_percent(score) for name, score in scores.items()}
