@@ -338,7 +338,8 @@ class AnyMeasure:
     # Whether tables show it; they always show the headline
     in_tables: bool = field(default=False, kw_only=True)
     best: Literal["high", "low"] = field(default="high", kw_only=True)
-    # The bootstrap's unit: "question", "group", or a label's name
+    # The bootstrap's unit: "question", "group", "passages" (all questions with the same gold
+    # passages), or a label's name
     unit: str = field(default="question", kw_only=True)
     about: str = field(default="", kw_only=True)  # what it measures, for the head of a report
 
@@ -466,6 +467,10 @@ class Benchmark(Plugin):
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
         """The `subsets` and `groups` of a split, for a benchmark whose splits differ in them."""
         return self.subsets, self.groups
+
+    def unit(self, split: str) -> str:
+        """The unit of measures that name none, as in `AnyMeasure.unit`."""
+        return "question"
 
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, always in the same order."""

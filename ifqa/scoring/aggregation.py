@@ -87,7 +87,7 @@ class Aggregator:
             if name in self._subsets:
                 self._subsets[name].append(len(self.ids))
         for unit, names in self.units.items():
-            names.append(question.group if unit == "group" else question.label(unit))
+            names.append(question.unit(unit))
         if self.scheme.sets and prediction:
             self.pairs.append((question, prediction))
         if self._depths and question.gold_passages:
