@@ -295,11 +295,12 @@ def _noticed_loss(
             [row_score(scored.rows[question.id], key) for key in columns] for question in questions
         ]
         tables.append(np.array(rows, dtype=np.float64))
-    unit = scheme.measure(columns[0]).unit
-    units = []
-    if unit == "group":
-        units = [question.group for question in questions]
-    elif unit != "question":
-        units = [question.label(unit) for question in questions]
+    units = _units(scheme, columns[0], questions)
     best = [scheme.best_value(key) for key in columns]
     return fewest_noticed(tables[0], tables[1], best, LEVEL, len(keys), units)
+
+
+def _units(scheme: ScoringScheme, key: str, questions: Sequence[Question]) -> list[str]:
+    """Each question's unit in the tests of a measure; empty if that is the question."""
+    unit = scheme.measure(key).unit
+    return [] if unit == "question" else [question.unit(unit) for question in questions]

@@ -11,10 +11,12 @@ from prediction_files import write_predictions
 from refusals import refused
 
 from ifqa.benchmarks.file import File
+from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
+from ifqa.report.gate import check_gate
 from ifqa.scoring.scheme import load_scheme
 from ifqa.scoring.stored_scores import read_scores
 
@@ -287,6 +289,18 @@ def test_more_questions_on_the_same_paragraphs_leave_the_interval_as_it_is():
     single = scored(20, 1)
     assert single["low"] > 20
     assert scored(20, 4) == pytest.approx(single, abs=5)
+
+
+def test_the_gate_tests_paragraphs():
+    write_paragraphs(20, 4)
+    for name, right in (("old", range(80)), ("new", range(60))):
+        questions = read("mine.jsonl")
+        answers = {q.id: "Ada" if n in right else "Bo" for n, q in enumerate(questions)}
+        stages.run(Run(write_predictions(name, answers, "file", "mine.jsonl")))
+    gate = check_gate(load_experiment("old"), load_experiment("new"), "EM")
+    # Five of five paragraphs are lost: 1/32, one-sided
+    assert gate.measures[0].p == pytest.approx(1 / 32, abs=0.01)
+    assert gate.noticed is not None
 
 
 def test_questions_on_few_paragraphs_have_no_interval():
