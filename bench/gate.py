@@ -14,6 +14,7 @@ import random
 from ifqa.config.experiment import load_experiment
 from ifqa.report.compare import ScoredExperiment
 from ifqa.report.gate import judge
+from ifqa.scoring.intervals import report_interval
 from ifqa.scoring.statistics import mean_interval
 
 
@@ -69,7 +70,8 @@ def main():
         ("equal systems failed", alarms),
         (f"a loss of {options.loss:g} noticed", noticed),
     ):
-        share, low, high = (100 * number for number in mean_interval(outcomes))
+        interval = report_interval(mean_interval(outcomes), len(outcomes), True)
+        share, low, high = (100 * number for number in interval)
         print(f"{what}: {share:.1f}% [{low:.1f}, {high:.1f}]")
 
 

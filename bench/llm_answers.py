@@ -12,8 +12,8 @@ question, the next given, the next retrieved), so that an interrupted run has so
 on where it stopped. --stored asks nothing, and counts the questions with a stored completion.
 
 It prints the outcomes of the quotes, EM, abstentions, how often the model's sentence is the span
-reader's, and the AUROC, calibration error, EM-50 and EM-80 of confidences that were fitted on the
-training questions; then the EM of the span reader, of the model, and of the cascade of both, as it
+reader's, and the AUROC of right answers, calibration error, EM-50 and EM-80 of confidences that were
+fitted on the training questions; then the EM of the span reader, of the model, and of the cascade of both, as it
 decides with a served model (by both fitted confidences) and, with --weigh, in this process (by log
 probabilities).
 
@@ -231,7 +231,7 @@ def show_borrowed(files: Sequence[Path]) -> None:
         parts = answers[file] = {part: [] for part in PARTS}
         for _, row in read_jsonl(file):
             parts[str(row["part"])].append(LlmAnswer(0, bool(row["right"]), row["features"]))
-    print("| part | questions | AUROC | ECE | EM-50 | EM-80 |")
+    print("| part | questions | AUROC of right answers | ECE | EM-50 | EM-80 |")
     print("|---|---|---|---|---|---|")
     for file, parts in answers.items():
         others = [answer for other in files if other != file for answer in answers[other]["train"]]
@@ -292,7 +292,7 @@ def main() -> None:
     answers = {part: answers_of(reader, part_replies) for part, part_replies in parts.items()}
     if arguments.features:
         write_features(arguments.features, answers)
-    print("| part | questions | AUROC | ECE | EM-50 | EM-80 |")
+    print("| part | questions | AUROC of right answers | ECE | EM-50 | EM-80 |")
     print("|---|---|---|---|---|---|")
     for part in PARTS[1:]:
         show_confidence(part, answers["train"], answers[part])

@@ -122,6 +122,8 @@ class Trainable(Plugin):
     model_settings: ClassVar[Mapping[str, str]] = {}
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
+    # SHA-256 of the files with the questions that its confidence was fitted on
+    calibrated_on: Collection[str] = ()
     # In the plugin's file of answers or rankings; all must be in the split
     question_ids: Collection[str] = ()
 
@@ -336,7 +338,8 @@ class AnyMeasure:
     # Whether tables show it; they always show the headline
     in_tables: bool = field(default=False, kw_only=True)
     best: Literal["high", "low"] = field(default="high", kw_only=True)
-    # The bootstrap's unit: "question", "group", or a label's name
+    # The bootstrap's unit: "question", "group", "passages" (all questions with the same gold
+    # passages), or a label's name
     unit: str = field(default="question", kw_only=True)
     about: str = field(default="", kw_only=True)  # what it measures, for the head of a report
 
@@ -403,6 +406,9 @@ class ColumnMeasure(AnyMeasure):
     columns: tuple[str, ...]
     # False if resamples score higher than the sample itself, as the calibration error does
     has_interval: bool = True
+    # The column, of 0 and 1, of the two classes that it compares: with few questions in either, it
+    # has no interval
+    classes: str = ""
 
 
 @dataclass(frozen=True)
@@ -461,6 +467,10 @@ class Benchmark(Plugin):
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
         """The `subsets` and `groups` of a split, for a benchmark whose splits differ in them."""
         return self.subsets, self.groups
+
+    def unit(self, split: str) -> str:
+        """The unit of measures that name none, as in `AnyMeasure.unit`."""
+        return "question"
 
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, always in the same order."""

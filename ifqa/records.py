@@ -47,6 +47,14 @@ class Question:
         """The value of a label; empty if there is none."""
         return dict(self.labels).get(name, "")
 
+    def unit(self, kind: str) -> str:
+        """The unit that it belongs to, of a kind that `AnyMeasure.unit` names; empty if none."""
+        if kind == "group":
+            return self.group
+        if kind == "passages":
+            return "\n".join(self.gold_passages) or self.id
+        return self.label(kind)
+
 
 # Left out of the hash if empty, so that older hashes stay valid
 _LATER = ("context", "group", "labels")

@@ -27,6 +27,7 @@ import hashlib
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,6 +103,14 @@ class File(Benchmark):
         labels = dict.fromkeys(label for question in questions for _, label in question.labels)
         return [*self.subsets, *map(_label_subset, labels)], "group" if questions[0].group else ""
 
+    def unit(self, split: str) -> str:
+        """The passages, if questions share them, as those on a paragraph of SQuAD do."""
+        if not (self.folder / split).is_file():
+            return "question"
+        questions = self.questions(split)
+        passages = {question.unit("passages") for question in questions}
+        return "question" if len(passages) == len(questions) else "passages"
+
 
 def _label_subset(label: str) -> Subset:
     return Subset(
@@ -166,6 +175,14 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
         questions[identifier] = question
     if not questions:
         raise FormatError(f"{path}: wanted questions with answers, found none")
+    repeated = Counter(
+        (question.text, question.context, question.choices) for question in questions.values()
+    )
+    if copies := len(questions) - len(repeated):
+        logger.warning(
+            f"{path}: {pluralize(copies, 'question')} with the text of another, under another id; "
+            "each counts as a question of its own"
+        )
     if unanswerable:
         logger.info(f"{path}: {pluralize(unanswerable, 'question')} without an answer left out")
     if len({bool(question.group) for question in questions.values()}) > 1:

@@ -59,11 +59,14 @@ def classify(
 ) -> Outcome:
     """The outcome of an answer and its twin's.
 
-    None for a failed prediction, which like no answer equals no other.
+    None or blank for a failed prediction or an abstention: it is never right, and equals no other,
+    even if nothing is left of the gold answers once they are normalised.
     """
-    right = answer is not None and exact_match(answer, answers) == 1
-    same = answer is not None and twin is not None and normalize(answer) == normalize(twin) != ""
-    known = answer is not None and bool(world) and exact_match(answer, world) == 1
+    if not answer or not answer.strip():
+        return Outcome(False, False, False)
+    right = exact_match(answer, answers) == 1
+    same = bool(twin and twin.strip()) and normalize(answer) == normalize(twin or "")
+    known = bool(world) and exact_match(answer, world) == 1
     return Outcome(right and not same, not right and (same or known), right)
 
 

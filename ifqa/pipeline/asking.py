@@ -27,7 +27,7 @@ from ifqa.config.overrides import as_sections
 from ifqa.errors import DamagedArtifact, ServiceError
 from ifqa.formatting import pluralize
 from ifqa.llms.request_form import requests_differ
-from ifqa.pipeline.opening import log_label, was_trained_on
+from ifqa.pipeline.opening import log_label, was_calibrated_on, was_trained_on
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.served import as_recorded, names_server, refuse_other_server
 from ifqa.pipeline.session import Session
@@ -225,6 +225,8 @@ def ask(
         )
     log.finish(stage.file)
     counts = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
+    if total.get("calibrated_on_them"):
+        counts["calibrated_on_them"] = True
     draft.record |= total["usage"] | counts | stage.totals(total)
 
 
@@ -320,7 +322,7 @@ class ChunkRunner:
         self._stage = stage
         self._system = System(run, session)
         self._used: StageUsage = {}
-        self._trained_on_them: bool | None = None
+        self._seen: Facts = {}
 
     def ask(self, chunk: Chunk, advance: ProgressCallback = no_progress) -> ChunkResult:
         """Search or read a chunk.
@@ -332,13 +334,12 @@ class ChunkRunner:
         used = deepcopy(plugin.usage())
         usage = add_counts(used, self._used, -1)
         self._used = used
-        if self._trained_on_them is None:
-            self._trained_on_them = was_trained_on(plugin, self._run)
+        if not self._seen:
+            self._seen["trained_on_them"] = was_trained_on(plugin, self._run)
+            if was_calibrated_on(plugin, self._run):
+                self._seen["calibrated_on_them"] = True
         no_counts: Facts = {"questions": len(chunk.questions), "hits": 0, "failed": 0, "label": ""}
-        return parts, no_counts | facts | {
-            "trained_on_them": self._trained_on_them,
-            "usage": usage,
-        }
+        return parts, no_counts | facts | self._seen | {"usage": usage}
 
 
 class _Opening(NamedTuple):

@@ -3,7 +3,7 @@ split family.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -161,8 +161,16 @@ def was_trained_on(plugin: Trainable, run: Run) -> bool:
 
     Its scores then mean little.
     """
-    if not plugin.trained_on:
+    return _has_questions(plugin.trained_on, run)
+
+
+def was_calibrated_on(plugin: Trainable, run: Run) -> bool:
+    """Whether a plugin's confidence was fitted on the experiment's own questions."""
+    return _has_questions(plugin.calibrated_on, run)
+
+
+def _has_questions(digests: Collection[str], run: Run) -> bool:
+    """Whether any of the files with these SHA-256 has the experiment's own questions."""
+    if not digests:
         return False
-    return any(
-        sha256(path) in plugin.trained_on for path in run.benchmark.files(run.experiment.split)
-    )
+    return any(sha256(path) in digests for path in run.benchmark.files(run.experiment.split))

@@ -32,8 +32,8 @@ class Score(Stage[Run]):
         return f"ifqa run {run.experiment.name}"
 
     def inputs(self, run: Run) -> dict[str, object]:
-        """The questions, their benchmark, the added measures, the run, passages and predictions,
-        and the scorer's version.
+        """The questions, their benchmark and unit, the added measures, the run, passages and
+        predictions, and the scorer's version.
         """
         experiment = run.experiment
         benchmark = run.benchmark
@@ -46,6 +46,7 @@ class Score(Stage[Run]):
                 "code": code_fingerprint(type(benchmark)),
             },
             **_measures(run),
+            **_unit(run),
             "questions": run.questions_identity,
         }
         # A subset of questions depends on it
@@ -124,6 +125,12 @@ def _measures(run: Run) -> dict[str, object]:
     }
     named = {"measures": list(experiment.measures)} if experiment.measures else {}
     return named | ({"measured_by": files} if files else {})
+
+
+def _unit(run: Run) -> dict[str, object]:
+    """The unit of the split's intervals, if that is not the question."""
+    unit = run.benchmark.unit(run.experiment.split)
+    return {} if unit == "question" else {"unit": unit}
 
 
 def _defining_module(function: Callable[..., object]) -> str:

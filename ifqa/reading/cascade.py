@@ -83,6 +83,7 @@ class Cascade(Reader):
         )
         self.uncalibrated = self._llm.uncalibrated
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
+        self.calibrated_on = (*self._span.calibrated_on, *self._llm.calibrated_on)
         self.label = self._llm.label
         self._weighs = llm.weighs_answers and self._llm.prompt.wants_answer_alone
 

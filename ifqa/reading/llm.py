@@ -23,7 +23,9 @@ from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.prompting.quotes import find_quote
 from ifqa.protocols import Cut, LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
 from ifqa.reading.llm_confidence import (
+    ONE_ANSWER,
     LlmCalibration,
+    Sampling,
     calibration_path,
     calibrations_of,
     llm_features,
@@ -59,6 +61,11 @@ class DemoSettings(PluginSettings):
         """Whether demonstrations are drawn from a split's questions."""
         return "/" in self.demos
 
+    @property
+    def sampling(self) -> Sampling:
+        """How answers are sampled."""
+        return ONE_ANSWER
+
 
 class Llm(Reader):
     """Asks a language model each question, with the best passages that fit its window, and parses
@@ -70,7 +77,7 @@ class Llm(Reader):
 
     An answer's sentence is the one that the model quotes, if the prompt asks for a quote (which is
     looked up in the passages), else the one that the span reader finds for the answer afterwards.
-    Its confidence is fitted for the model and the prompt (`ifqa train calibration --reader llm`);
+    Its confidence is fitted for the model, prompt and samples (`ifqa train calibration`);
     without that it has none.
     """
 
@@ -101,6 +108,10 @@ class Llm(Reader):
         calibration.
         """
 
+        @property
+        def sampling(self) -> Sampling:
+            return Sampling(self.samples, self.temperature)
+
     def __init__(
         self,
         settings: Settings,
@@ -125,8 +136,8 @@ class Llm(Reader):
                 f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots"
             )
         self.llm = llm
-        self.samples = settings.samples
-        self.temperature = settings.temperature
+        self.sampling = settings.sampling
+        self.samples, self.temperature = self.sampling
         self.order = settings.order
         self.prompt = load_prompt(settings.prompt, root)
         if self.prompt.writes_question:
@@ -148,6 +159,7 @@ class Llm(Reader):
         self._reading = threading.Lock()  # the span reader reads in one thread at a time
         self._meter = UsageMeter(llm)
         self.calibration, self.uncalibrated = self._load_calibration(settings)
+        self.calibrated_on = self.calibration.sources if self.calibration else ()
         self.threshold = self.abstain_threshold = settings.threshold
         if self.threshold and self.calibration is None:
             raise MissingInput(
@@ -272,14 +284,18 @@ class Llm(Reader):
 
     def _load_calibration(self, settings: Settings) -> tuple[LlmCalibration | None, str]:
         """The model's calibration for the prompt, or why its answers have no confidence."""
-        path = calibration_path(self._root, self.llm.name, settings.prompt)
+        path = calibration_path(self._root, self.llm.name, settings.prompt, self.sampling)
         problem = ""
         if path.exists():  # else the weights need not be hashed
-            calibration, problem = load_llm_calibration(path, self.prompt_sha256, self.span_weights)
+            calibration, problem = load_llm_calibration(
+                path, self.prompt_sha256, self.span_weights, self.sampling
+            )
             if calibration:
                 return calibration, ""
         mend = "fit it: ifqa train calibration --reader llm --experiment NAME"
         which = f"{self.llm.name} with the prompt {settings.prompt}"
+        if self.sampling != ONE_ANSWER:
+            which += f", {self.sampling}"
         because = f" ({problem})" if problem else ""
         return None, f"not calibrated for {which}{because}; {mend}"
 
@@ -329,7 +345,8 @@ class Llm(Reader):
         elif demos:
             files.append(demos_path(demos, root))
         prompt = load_prompt(settings.prompt, root)
-        files += calibrations_of(root, settings.prompt)  # they name the span reader's weights
+        # They name the span reader's weights
+        files += calibrations_of(root, settings.prompt, settings.sampling)
         digests = filter(None, (*map(sha256, files), prompt.rule_version))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 

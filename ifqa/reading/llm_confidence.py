@@ -9,11 +9,12 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
+from ifqa.formatting import pluralize
 from ifqa.llms.logprobs import span_logprobs
 from ifqa.reading.span.calibration import logistic
 from ifqa.reading.span.reader import ReadAnswer
@@ -29,6 +30,19 @@ _FARTHEST = 10.0  # log probabilities and log odds are at most this far from 0
 OF_LOGPROBS = ("log_probability", "mean_log_probability")
 
 Features = Mapping[str, float]
+
+
+class Sampling(NamedTuple):
+    """How a question's answers are sampled, on which the agreement among them depends."""
+
+    samples: int = 1
+    temperature: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{pluralize(self.samples, 'sample')} at temperature {self.temperature:g}"
+
+
+ONE_ANSWER = Sampling()  # the reader's default, for which files without these keys count
 
 
 def llm_features(
@@ -132,13 +146,14 @@ def fitted_confidence(
 
 
 class LlmCalibration(StoredModel):
-    """What was fitted for a model and a prompt.
+    """What was fitted for a model, a prompt, and a way to sample answers.
 
     Attributes:
         model: the model's name with its server, under which its completions are stored.
         prompt: the prompt's name.
         prompt_sha256: of its file.
         span_weights: the hash of the weights of the span reader that read along; empty if none did.
+        samples, temperature: of the reader; earlier files do not name them.
         with_logprobs: for replies with log probabilities; None if those that it was fitted on had
             none.
         without_logprobs: for all others.
@@ -149,52 +164,68 @@ class LlmCalibration(StoredModel):
     prompt: str
     prompt_sha256: str
     span_weights: str
+    samples: int = ONE_ANSWER.samples
+    temperature: float = ONE_ANSWER.temperature
     with_logprobs: Fit | None
     without_logprobs: Fit
     fitted_on: dict[str, Any] = Field(default_factory=dict)
     measured: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """SHA-256 of the files with the questions that it was fitted on."""
+        return frozenset(self.fitted_on.get("sources", {}).values())
 
     def confidence(self, features: Features) -> float:
         """The probability that an answer with these features is right."""
         return fitted_confidence(features, self.with_logprobs, self.without_logprobs)
 
 
-def calibration_path(root: Path, model: str, prompt: str) -> Path:
-    """The file of a model's calibration for a prompt."""
-    words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{model} {prompt}").strip("-.")[:80]
-    digest = hashlib.sha256(f"{model}\n{prompt}".encode()).hexdigest()[:8]
+def calibration_path(root: Path, model: str, prompt: str, sampling: Sampling = ONE_ANSWER) -> Path:
+    """The file of a model's calibration for a prompt and a way to sample."""
+    names = [model, prompt]
+    if sampling != ONE_ANSWER:
+        names.append(str(sampling))
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", " ".join(names)).strip("-.")[:80]
+    digest = hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
     return root / FOLDER / f"{words}-{digest}.json"
 
 
-def calibrations_of(root: Path, prompt: str) -> list[Path]:
-    """The files of all models' calibrations for a prompt.
+def calibrations_of(root: Path, prompt: str, sampling: Sampling = ONE_ANSWER) -> list[Path]:
+    """The files of all models' calibrations for a prompt and a way to sample.
 
     A reading depends on them; which model reads is not known where this is asked.
     """
     files = sorted((root / FOLDER).glob("*.json"))
-    return [path for path in files if _prompt_of(path) == prompt]
+    return [path for path in files if _fitted_for(path) == (prompt, *sampling)]
 
 
-def _prompt_of(path: Path) -> str:
-    """The prompt that a calibration was fitted for; empty if the file is damaged."""
+def _fitted_for(path: Path) -> tuple[object, ...]:
+    """The prompt and the sampling that a calibration was fitted for; empty for a damaged file."""
     try:
         content = read_json(path)
     except IfqaError:  # it is refused where it is used
-        return ""
-    return str(content.get("prompt", "")) if isinstance(content, dict) else ""
+        return ()
+    if not isinstance(content, dict):
+        return ()
+    sampling = (content.get(name, default) for name, default in ONE_ANSWER._asdict().items())
+    return (content.get("prompt"), *sampling)
 
 
 def load_llm_calibration(
-    path: Path, prompt_sha256: str, span_weights: str
+    path: Path, prompt_sha256: str, span_weights: str, sampling: Sampling = ONE_ANSWER
 ) -> tuple[LlmCalibration | None, str]:
     """The calibration in a file, and why there is none.
 
-    One that was fitted for another text of the prompt, or for other weights of the span reader, is
-    none.
+    One that was fitted for another text of the prompt, for other weights of the span reader, or for
+    answers that are sampled in another way, is none.
     """
     mend = "remove the file, or fit it again"
     calibration = parse_stored(LlmCalibration, read_json(path), str(path), mend)
     same = (calibration.version, calibration.prompt_sha256, calibration.span_weights)
     if same != (VERSION, prompt_sha256, span_weights):
         return None, f"{path} was fitted for another version, prompt or span reader"
+    fitted_for = Sampling(calibration.samples, calibration.temperature)
+    if fitted_for != sampling:
+        return None, f"{path} was fitted for {fitted_for}"
     return calibration, ""

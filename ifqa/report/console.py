@@ -109,6 +109,11 @@ def _reader_lines(record: StageRecord) -> Iterator[str]:
             "The reader was trained on these questions: its scores say nothing about other "
             "questions."
         )
+    elif record.get("calibrated_on_them"):
+        yield (
+            "The confidence was fitted on these questions: its scores say nothing about other "
+            "questions."
+        )
     if label := record.get("label"):
         yield f"{sanitize(label)}."
 

@@ -23,6 +23,7 @@ from ifqa.report.compare import (
     question_changes,
 )
 from ifqa.report.table import Table, p_cell, sanitize
+from ifqa.scoring.intervals import MIN_UNITS
 from ifqa.scoring.power import fewest_noticed
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
@@ -69,6 +70,8 @@ class Gate:
     # answers
     noticed: int | None
     untested: list[str]  # measures that only the second has
+    # Such as "3 paragraphs", if tests of answers swap so few units as wholes
+    few_units: str = ""
 
     @property
     def failed(self) -> list[str]:
@@ -148,6 +151,11 @@ class Gate:
         """What loss the gate notices, in a sentence; empty if it tests no answers."""
         if not self._tests_answers:
             return ""
+        if self.noticed is None and self.few_units:
+            return (
+                f"Questions are tested together by unit: with {self.few_units} no loss fails the "
+                "gate 4 times in 5."
+            )
         if self.noticed is None:
             return "With so few right answers no loss fails the gate 4 times in 5."
         share = 100 * self.noticed / self.questions
@@ -218,7 +226,8 @@ def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str 
             GateMeasure(differences[key], p, [entry for gain, entry in gains if gain < 0])
         )
     noticed = _noticed_loss(a, b, questions, scheme, keys)
-    return Gate(a.name, b.name, scheme, len(questions), measures, noticed, untested)
+    few = _few_units(scheme, keys, questions)
+    return Gate(a.name, b.name, scheme, len(questions), measures, noticed, untested, few)
 
 
 def _refuse_missing_rows(a: ScoredExperiment | StoredScores, questions: Sequence[Question]) -> None:
@@ -295,11 +304,24 @@ def _noticed_loss(
             [row_score(scored.rows[question.id], key) for key in columns] for question in questions
         ]
         tables.append(np.array(rows, dtype=np.float64))
-    unit = scheme.measure(columns[0]).unit
-    units = []
-    if unit == "group":
-        units = [question.group for question in questions]
-    elif unit != "question":
-        units = [question.label(unit) for question in questions]
+    units = _units(scheme, columns[0], questions)
     best = [scheme.best_value(key) for key in columns]
     return fewest_noticed(tables[0], tables[1], best, LEVEL, len(keys), units)
+
+
+def _few_units(scheme: ScoringScheme, keys: Sequence[str], questions: Sequence[Question]) -> str:
+    """The number of units in tests of answers; empty if they are many, or questions."""
+    answers = {measure.name for measure in scheme.answers}
+    key = next((key for key in keys if key in answers), "")
+    if not key:
+        return ""
+    count = len({*_units(scheme, key, questions)})
+    unit = scheme.measure(key).unit
+    names = {"group": scheme.groups, "passages": "paragraph"}
+    return pluralize(count, names.get(unit, unit)) if 0 < count < MIN_UNITS else ""
+
+
+def _units(scheme: ScoringScheme, key: str, questions: Sequence[Question]) -> list[str]:
+    """Each question's unit in the tests of a measure; empty if that is the question."""
+    unit = scheme.measure(key).unit
+    return [] if unit == "question" else [question.unit(unit) for question in questions]

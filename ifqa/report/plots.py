@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.config.expected import find_score
 from ifqa.report.scores import Scores, is_too_few
-from ifqa.scoring.intervals import MIN_UNITS
+from ifqa.scoring.intervals import report_interval
 from ifqa.scoring.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -109,13 +109,11 @@ def print_underscores(pgf: str) -> str:
 
 
 def percent(values: Sequence[float], seed: int = 0) -> Interval:
-    """Mean and 95% bootstrap interval of scores from 0 to 1, in percent.
+    """Mean and 95% interval of scores from 0 to 1, in percent: that of tables.
 
     The ends are NaN for too few scores.
     """
-    mean, low, high = mean_interval(values, seed)
-    if len(values) < MIN_UNITS:
-        return 100 * mean, math.nan, math.nan
+    mean, low, high = report_interval(mean_interval(values, seed), len(values), is_share=True)
     return 100 * mean, 100 * low, 100 * high
 
 

@@ -440,6 +440,7 @@ def _provenance_row(entry: Entry) -> tuple[str, ...]:
     asked = facts.get("served_as") or facts.get("model")
     notes = [f"asked {asked}"] if asked else []
     notes += ["trained on these questions"] if "trained_on_them" in facts else []
+    notes += ["confidence fitted on these questions"] if "calibrated_on_them" in facts else []
     hardware = f"{facts['hardware']}, Python {facts['python']}"
     about = experiment.about + changed
     name = experiment.name

@@ -76,6 +76,7 @@ class RunFacts(TypedDict, total=False):
     tokens: Natural  # of all answers
     label: str
     trained_on_them: bool
+    calibrated_on_them: bool
     models: dict[str, ModelFacts]  # what their files say of the models that the settings name
 
 
@@ -413,6 +414,8 @@ def collect_facts(run: Run) -> RunFacts:
         facts["label"] = label
     if any(record.get("trained_on_them") for record in stages.values()):
         facts["trained_on_them"] = True
+    if any(record.get("calibrated_on_them") for record in stages.values()):
+        facts["calibrated_on_them"] = True
     return facts
 
 

@@ -32,7 +32,8 @@ _SEED = re.compile(r",? seed \d+")
 class Cell:
     """A score in percent, over `questions` questions, with its 95% interval.
 
-    Or, over several seeds, their mean and standard deviation, without an interval. `p` is that of a
+    Or, over several seeds, their mean and standard deviation, without an interval. `questions` is
+    None if their numbers differ; `seeds` says how many have the score, if not all. `p` is that of a
     paired test against another row, corrected by Holm's method over the rows.
     """
 
@@ -42,6 +43,7 @@ class Cell:
     questions: int | None = None
     sd: float | None = None
     p: float | None = None
+    seeds: int | None = None
 
     @property
     def differs(self) -> bool:
@@ -185,7 +187,8 @@ class ScoreTable:
 
     def csv(self) -> str:
         """The numbers, for each column the value, the ends of its interval, the questions, the
-        standard deviation over seeds, and p. A blank cell: there is none.
+        standard deviation over seeds, p, and the seeds if not all count. A blank cell: there is
+        none.
         """
         cells = [asdict(cell) for row in self.rows for cell in row.cells if cell]
         parts = [
@@ -294,7 +297,7 @@ def make_score_table(
         names = [f'"{row.name}"' if "," in row.name else row.name for row in rows]
         raise unknown_name("row or column", min(strange), [*names, *columns])
     cells = [[_cell(runs, column) for column in columns] for runs in scored]
-    notes = _seed_notes(rows)
+    notes = _seed_notes(rows) + _missing_seeds(rows, cells, columns)
     shows_intervals = not against if intervals is None else intervals
     if shows_intervals and any(cell and cell.low is not None for row in cells for cell in row):
         notes.append("Brackets hold 95% intervals.")
@@ -358,12 +361,29 @@ def _cell(runs: Sequence[ScoredExperiment], column: str) -> Cell | None:
     values = [mean["value"] for mean in means if mean]
     if not values:
         return None
-    questions = count_scored(runs[0].scores, column)
+    counts = {
+        count_scored(run.scores, column) for run, mean in zip(runs, means, strict=True) if mean
+    }
+    questions = counts.pop() if len(counts) == 1 else None
     first = means[0]
     if len(runs) == 1 and first:
         return Cell(first["value"], first.get("low"), first.get("high"), questions)
     sd = stdev(values) if len(values) > 1 else None
-    return Cell(fmean(values), questions=questions, sd=sd)
+    seeds = len(values) if len(values) < len(runs) else None
+    return Cell(fmean(values), questions=questions, sd=sd, seeds=seeds)
+
+
+def _missing_seeds(
+    rows: Sequence[NamedRow], cells: Sequence[Sequence[Cell | None]], columns: Sequence[str]
+) -> list[str]:
+    """A note on each mean over fewer seeds than its row has."""
+    return [
+        f"{row.name}: {column} is defined for {cell.seeds} of {len(row.variation.seeds)} seeds, "
+        "and is their mean."
+        for row, cells_of_row in zip(rows, cells, strict=True)
+        for column, cell in zip(columns, cells_of_row, strict=True)
+        if cell and cell.seeds
+    ]
 
 
 def _over(runs: Sequence[ScoredExperiment]) -> str:
@@ -408,6 +428,8 @@ def _warnings(runs: Sequence[ScoredExperiment]) -> list[str]:
         reading = run.run.artifact(READ.name).manifest if run.reads else None
         if reading and reading["record"].get("trained_on_them"):
             warnings["the reader was trained on these questions"] = None
+        elif reading and reading["record"].get("calibrated_on_them"):
+            warnings["the confidence was fitted on these questions"] = None
     return [*filter(None, warnings)]
 
 

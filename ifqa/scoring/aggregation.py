@@ -4,6 +4,7 @@ groups.
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from ifqa.errors import FormatError
 from ifqa.protocols import AnyMeasure, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring.intervals import report_interval
+from ifqa.scoring.intervals import are_large_groups, report_interval
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import CONFIDENCE_COLUMNS, calibration_curves
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
@@ -86,7 +87,7 @@ class Aggregator:
             if name in self._subsets:
                 self._subsets[name].append(len(self.ids))
         for unit, names in self.units.items():
-            names.append(question.group if unit == "group" else question.label(unit))
+            names.append(question.unit(unit))
         if self.scheme.sets and prediction:
             self.pairs.append((question, prediction))
         if self._depths and question.gold_passages:
@@ -235,12 +236,21 @@ class QuestionSample:
             return SetStatistic(measure, pairs, units)
         if isinstance(measure, ColumnMeasure):
             return ColumnStatistic(measure, self.numbers(measure.columns)[mask], units)
-        # A benchmark fixes the number of questions in each group, so questions are resampled within
-        # their group. A larger unit may have questions from several groups.
-        strata = (
-            self._names("group", indexes) if scheme.groups and measure.unit == "question" else []
+        return MeanStatistic(
+            measure, self.columns[key][indexes], units, self._strata(measure, indexes)
         )
-        return MeanStatistic(measure, self.columns[key][indexes], units, strata)
+
+    def _strata(self, measure: AnyMeasure, indexes: Sequence[int]) -> list[str]:
+        """The groups within which these questions are resampled; empty if they are not.
+
+        A benchmark fixes the number of questions in each group, so questions are resampled within
+        their group. A larger unit may have questions from several groups, and a small group has too
+        little spread.
+        """
+        if not self.aggregator.scheme.groups or measure.unit != "question":
+            return []
+        groups = self._names("group", indexes)
+        return groups if are_large_groups(Counter(groups).values()) else []
 
     def differences(
         self, other: "QuestionSample", keys: Iterable[str], seed: int
@@ -273,16 +283,21 @@ class QuestionSample:
     def macro(self, seed: int) -> ScoreIntervals:
         """Each measure's mean over groups and its interval in percent, with the number of groups if
         some have no value.
+
+        Units are drawn within each group. If a group has too few, groups are drawn as wholes.
         """
         means: ScoreIntervals = {}
         groups = np.array(self._names("group", self.indexes.tolist()))
         for key in self.keys():
             mask = self.scored(key)
             statistic = self.statistic(key, mask)
-            if macro := statistic.macro(groups[mask].tolist(), seed):
+            names = groups[mask].tolist()
+            whole = not are_large_groups(statistic.group_sizes(names))
+            if macro := statistic.macro(names, seed, whole):
                 interval, count = macro
+                units = count if whole else statistic.n_units
                 # No share of units: small groups count as much as large ones
-                means[key] = _percent(report_interval(interval, statistic.n_units, False))
+                means[key] = _percent(report_interval(interval, units, False))
                 if count < len(set(groups)):
                     means[key]["groups"] = count
         return means

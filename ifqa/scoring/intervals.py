@@ -5,7 +5,7 @@ interval in place of one of zero width. With few units neither says anything, an
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ifqa.protocols import AnyMeasure, Measure, RankingMeasure
 from ifqa.scoring.scheme import ScoringScheme
@@ -21,6 +21,10 @@ from ifqa.scoring.stored_scores import (
 #: Below this, an interval says little: if a reader is right 70% of the time, all of 10 questions
 #: score the same in 3% of samples; all of 5 questions in 17%, all of 3 in 37%.
 MIN_UNITS = 10
+#: Below this, a group has too little spread to draw units within it: a resample of n units has
+#: (n - 1) / n of their mean's variance, which is none for a single unit. From 5 units on, an
+#: interval is at most 11% too narrow.
+MIN_GROUP = 5
 _ZERO_WIDTH = 1e-9  # of a share; equal scores have means that differ by rounding
 
 
@@ -43,44 +47,67 @@ def report_interval(interval: Interval, units: int, is_share: bool) -> Interval:
     return score, math.nan, math.nan
 
 
+def are_large_groups(sizes: Iterable[int]) -> bool:
+    """Whether each group has enough units to draw them within it."""
+    return min(sizes, default=0) >= MIN_GROUP
+
+
 def mend_intervals(scores: ScoresJson, scheme: ScoringScheme) -> ScoresJson:
     """Scores from a file with the intervals that are reported today; earlier versions stored those
     of the bootstrap alone.
 
     A file does not say how many units a measure has that resamples larger units than questions:
-    there, an interval of zero width is left out.
+    there, an interval of zero width is left out. Nor does it say how many questions of a subset are
+    in the smaller of the two classes that a measure compares: at most as many as of all questions.
     """
     count = scores["questions"]
-    mended: ScoresJson = {**scores, "measures": _mend(scores["measures"], count, scheme)}
-    mended["subsets"] = _mend_parts(scores["subsets"], scheme)
+    small = _of_small_classes(scores, scheme)
+    mended: ScoresJson = {**scores, "measures": _mend(scores["measures"], count, scheme, small)}
+    mended["subsets"] = _mend_parts(scores["subsets"], scheme, small)
     if "groups" in scores:
-        mended["groups"] = _mend_parts(scores["groups"], scheme)
+        mended["groups"] = _mend_parts(scores["groups"], scheme, small)
     if "macro" in scores:
-        macro: MacroScores = {"measures": _mend(scores["macro"]["measures"], count, None)}
+        macro: MacroScores = {"measures": _mend(scores["macro"]["measures"], count, None, small)}
         mended["macro"] = macro
     return mended
 
 
+def _of_small_classes(scores: ScoresJson, scheme: ScoringScheme) -> set[str]:
+    """The measures of two classes of which one, by the subset with its name, has few questions."""
+    small = set[str]()
+    for measure in scheme.columns:
+        if measure.classes in scores["subsets"]:
+            members = scores["subsets"][measure.classes]["questions"]
+            if min(members, scores["questions"] - members) < MIN_UNITS:
+                small.add(measure.name)
+    return small
+
+
 def _mend_parts(
-    parts: Mapping[str, SubsetScores], scheme: ScoringScheme
+    parts: Mapping[str, SubsetScores], scheme: ScoringScheme, small: Collection[str]
 ) -> dict[str, SubsetScores]:
     return {
         name: {
             "questions": part["questions"],
-            "measures": _mend(part["measures"], part["questions"], scheme),
+            "measures": _mend(part["measures"], part["questions"], scheme, small),
         }
         for name, part in parts.items()
     }
 
 
-def _mend(means: ScoreIntervals, questions: int, scheme: ScoringScheme | None) -> ScoreIntervals:
-    """The scores over some questions; without a scheme, none is a plain share of them."""
+def _mend(
+    means: ScoreIntervals, questions: int, scheme: ScoringScheme | None, small: Collection[str]
+) -> ScoreIntervals:
+    """The scores over some questions, those in `small` without intervals; without a scheme, none is
+    a plain share of them.
+    """
     mended: ScoreIntervals = {}
     for key, mean in means.items():
         is_share = scheme is not None and key in scheme.keys([key])
         if scheme and is_share:
             is_share = _is_share_of_questions(scheme.measure(key))
-        mended[key] = _mend_interval(mean, mean.get("questions", questions), is_share)
+        count = 0 if key in small else mean.get("questions", questions)
+        mended[key] = _mend_interval(mean, count, is_share)
     return mended
 
 

@@ -124,6 +124,11 @@ def load_scheme(
         *(benchmark.measures or default.measures),
         *(load_measure(measure, root) for measure in extra),
     )
+    unit = benchmark.unit(split)
+    measures = tuple(
+        replace(measure, unit=unit) if measure.unit == "question" else measure
+        for measure in measures
+    )
     subsets, groups = benchmark.parts(split)
     subsets = subsets if benchmark.measures or subsets else default.subsets
     _check_names(name, "measure", [measure.name for measure in measures])
@@ -149,10 +154,13 @@ def _check_names(
 
 def merge_schemes(schemes: Iterable[ScoringScheme]) -> ScoringScheme:
     """A scheme for several experiments on a benchmark: the first's subsets and groups, and the
-    measures of all.
+    measures of all. Measures that differ in their unit alone are one.
     """
     first, *others = schemes
     measures = list(first.measures)
     for scheme in others:
-        measures += [measure for measure in scheme.measures if measure not in measures]
+        known = [replace(measure, unit="question") for measure in measures]
+        measures += [
+            measure for measure in scheme.measures if replace(measure, unit="question") not in known
+        ]
     return replace(first, measures=tuple(measures))

@@ -280,8 +280,12 @@ class Statistic(ABC):
 
     @property
     def n_units(self) -> int:
-        """The number of units that are resampled."""
+        """The number of units that are resampled, by which it has an interval or not."""
         return len(set(self.units)) if self.units else len(self.scored)
+
+    @property
+    def has_interval(self) -> bool:
+        return True
 
     @property
     @abstractmethod
@@ -298,20 +302,33 @@ class Statistic(ABC):
         For p, the systems are swapped by unit.
         """
 
-    def macro(self, groups: Sequence[str], seed: int) -> tuple[Interval, int] | None:
-        """The mean over groups, with units drawn within each group.
-
-        And the number of groups in which the value is defined.
-        """
+    def _parts(self, groups: Sequence[str]) -> list[Self]:
+        """The part of each group in which the value is defined."""
         parts = [self._at(indexes) for indexes in indexes_by_name(groups).values()]
-        values = [value for part in parts if (value := part.value) is not None]
+        return [part for part in parts if part.value is not None]
+
+    def group_sizes(self, groups: Sequence[str]) -> list[int]:
+        """The number of units in each group in which the value is defined."""
+        return [part.n_units for part in self._parts(groups)]
+
+    def macro(
+        self, groups: Sequence[str], seed: int, whole_groups: bool = False
+    ) -> tuple[Interval, int] | None:
+        """The mean over groups, and the number of groups in which the value is defined.
+
+        Its interval draws units within each group, or `whole_groups`.
+        """
+        parts = self._parts(groups)
+        values = [part.value for part in parts if part.value is not None]
         if not values:
             return None
-        if self.measure.unit == "group":
-            return mean_interval(values, seed), len(values)
-        return self._macro(groups, [part for part in parts if part.value is not None], seed), len(
-            values
-        )
+        if not self.has_interval:
+            interval = (float(sum(values) / len(values)), math.nan, math.nan)
+        elif whole_groups:
+            interval = mean_interval(values, seed)
+        else:
+            interval = self._macro(groups, parts, seed)
+        return interval, len(values)
 
     @abstractmethod
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval: ...
@@ -472,17 +489,23 @@ class ColumnStatistic(_ResampledStatistic):
 
     measure: ColumnMeasure
 
+    @property
+    def has_interval(self) -> bool:
+        return self.measure.has_interval
+
+    @property
+    def n_units(self) -> int:
+        """The number of units; of a measure that compares two classes, those of the smaller."""
+        if not self.measure.classes:
+            return super().n_units
+        labels = self.scored[:, self.measure.columns.index(self.measure.classes)]
+        return min(len(np.unique(self._codes[labels == label])) for label in (0, 1))
+
     def interval(self, seed: int) -> Interval | None:
         """The value with its interval, whose ends are NaN if the measure has none."""
-        if self.measure.has_interval:
+        if self.has_interval:
             return super().interval(seed)
         return None if self.value is None else (self.value, math.nan, math.nan)
-
-    def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
-        if self.measure.has_interval:
-            return super()._macro(groups, parts, seed)
-        values = [part.value for part in parts if part.value is not None]
-        return float(sum(values) / len(values)), math.nan, math.nan
 
     def _scores(self, times: Numbers) -> Numbers:
         scores: Numbers = np.asarray(self.measure.score(self.scored, times), dtype=float)

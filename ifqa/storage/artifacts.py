@@ -68,6 +68,7 @@ class StageRecord(StageUsage):
     hits: NotRequired[Natural]
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
+    calibrated_on_them: NotRequired[bool]
 
 
 class Manifest(TypedDict):

@@ -1,5 +1,5 @@
 """Fits a language model's confidence: a logistic regression on its right and wrong answers to
-training questions, for one model and one prompt.
+training questions, for one model, prompt and way to sample.
 """
 
 import json
@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 16  # questions that an interrupted training reads again; their completions are stored
 FEWEST = 30  # answers that a fit needs
+#: How often a right answer has more confidence than a wrong one. The AUROC of scores compares other
+#: classes: questions with a gold passage, and without.
+RIGHT_AUROC = "AUROC of right answers"
 
 
 class LlmAnswer(NamedTuple):
@@ -74,7 +77,7 @@ def train_llm_calibration(
     estimate = reader.llm.estimate(reader.requests(chosen.questions, chosen.rankings))
     logger.info(f"asking {reader.llm.name} {asked} with the prompt {prompt}: {estimate}")
     rows = _ask(reader, chosen, assign_folds(chosen.questions, folds, seed))
-    path = calibration_path(root, reader.llm.name, prompt)
+    path = calibration_path(root, reader.llm.name, prompt, reader.sampling)
     with_logprobs, without_logprobs = fit_answers(rows)
     measured = cross_validate_answers(rows)
     calibration = LlmCalibration(
@@ -83,6 +86,8 @@ def train_llm_calibration(
         prompt=prompt,
         prompt_sha256=reader.prompt_sha256,
         span_weights=reader.span_weights,
+        samples=reader.samples,
+        temperature=reader.temperature,
         with_logprobs=with_logprobs,
         without_logprobs=without_logprobs,
         fitted_on={
@@ -176,8 +181,6 @@ def cross_validate_answers(rows: Sequence[LlmAnswer]) -> dict[str, float | None]
         held_out = [row for row in rows if row.fold == fold]
         table += [[fitted_confidence(row.features, *fits), float(row.right)] for row in held_out]
     columns = np.array(table, float)
-    scores = {
-        measure.name: ColumnStatistic(measure, columns).value
-        for measure in (AUROC, ECE, BRIER, EM_50, EM_80)
-    }
+    measures = {RIGHT_AUROC: AUROC} | {each.name: each for each in (ECE, BRIER, EM_50, EM_80)}
+    scores = {name: ColumnStatistic(each, columns).value for name, each in measures.items()}
     return {name: None if score is None else to_percent(score) for name, score in scores.items()}

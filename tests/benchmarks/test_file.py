@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 from command_line import ifqa_here
+from prediction_files import write_predictions
 from refusals import refused
 
 from ifqa.benchmarks.file import File
+from ifqa.config.experiment import load_experiment
+from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
+from ifqa.report.gate import check_gate
 from ifqa.scoring.scheme import load_scheme
 from ifqa.scoring.stored_scores import read_scores
 
@@ -248,6 +253,68 @@ def test_a_file_of_squads_second_version_is_a_benchmark():
         ("Ada", "Ada wrote it"),
         ("Ada wrote it in 1843.",),
     )
+
+
+def write_paragraphs(paragraphs, each):
+    """Write questions on paragraphs, as many on each."""
+    rows = [
+        {"question": f"Who {n} of {m}?", "answers": "Ada", "passages": f"Ada wrote {m}."}
+        for m in range(paragraphs)
+        for n in range(each)
+    ]
+    Path("mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(("each", "unit"), [(1, "question"), (2, "passages")])
+def test_questions_on_a_paragraph_are_one_unit(each, unit):
+    write_paragraphs(3, each)
+    assert {measure.unit for measure in load_scheme("file", split="mine.jsonl").measures} == {unit}
+
+
+def test_questions_of_squad_are_resampled_by_paragraph():
+    read("dev-v2.0.json", squad([POSSIBLE, POSSIBLE | {"id": "5c", "question": "When?"}]))
+    assert load_scheme("file", split="dev-v2.0.json").measures[0].unit == "passages"
+
+
+def scored(paragraphs, each):
+    """EM over questions of which those on every second paragraph are answered right."""
+    write_paragraphs(paragraphs, each)
+    questions = read("mine.jsonl")
+    answers = {q.id: "Ada" if n // each % 2 else "Bo" for n, q in enumerate(questions)}
+    stages.run(Run(write_predictions("own", answers, "file", "mine.jsonl")))
+    return read_scores(Path("experiments/own/score"))["measures"]["EM"]
+
+
+def test_more_questions_on_the_same_paragraphs_leave_the_interval_as_it_is():
+    single = scored(20, 1)
+    assert single["low"] > 20
+    assert scored(20, 4) == pytest.approx(single, abs=5)
+
+
+def test_the_gate_tests_paragraphs():
+    write_paragraphs(20, 4)
+    for name, right in (("old", range(80)), ("new", range(60))):
+        questions = read("mine.jsonl")
+        answers = {q.id: "Ada" if n in right else "Bo" for n, q in enumerate(questions)}
+        stages.run(Run(write_predictions(name, answers, "file", "mine.jsonl")))
+    gate = check_gate(load_experiment("old"), load_experiment("new"), "EM")
+    # Five of five paragraphs are lost: 1/32, one-sided
+    assert gate.measures[0].p == pytest.approx(1 / 32, abs=0.01)
+    assert gate.noticed is not None
+
+
+def test_questions_on_few_paragraphs_have_no_interval():
+    assert "low" not in scored(3, 20)
+
+
+def test_questions_that_repeat_are_told(caplog):
+    read(text="id,question,answers\na,Who?,Ada\nb,Who?,Ada\nc,When?,1843\n")
+    assert "mine.csv: 1 question with the text of another, under another id" in caplog.text
+
+
+def test_questions_that_differ_in_their_context_do_not_repeat(caplog):
+    read(text="question,answers,context\nWho?,Ada,Ada wrote it.\nWho?,Bo,Bo wrote it.\n")
+    assert not caplog.text
 
 
 def test_questions_without_an_answer_are_left_out_aloud(caplog):

@@ -78,6 +78,27 @@ def test_a_right_answer_obeys_unless_the_twin_gets_it_too(tmp_path):
     assert scores(pair[::-1], ["Ada", "Bo"]) == [1, 0, 1]  # in any order
 
 
+def test_an_abstention_is_not_right_if_nothing_is_left_of_the_gold_answer(tmp_path):
+    pair = confiqa(tmp_path, cf_answer="A", cf_alias=[]).questions("confiqa-qa")
+    predictions = [
+        Prediction(pair[0].id, "", candidate="Rome"),
+        Prediction(pair[1].id, "Paris"),
+    ]
+    assert [each.score(pair, predictions) for each in (OBEYED, REAL_WORLD, RIGHT)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("answer", ["", " "])
+def test_an_empty_answer_is_not_right_if_nothing_is_left_of_the_gold_answer(answer, tmp_path):
+    pair = confiqa(tmp_path, cf_answer="A", cf_alias=[]).questions("confiqa-qa")
+    assert scores(pair, [answer, "Paris"]) == [0, 0, 0]
+
+
+def test_an_answer_of_which_nothing_is_left_obeys_unless_the_twin_gets_it_too(tmp_path):
+    pair = confiqa(tmp_path, cf_answer="A", cf_alias=[]).questions("confiqa-qa")
+    assert scores(pair, ["A", "Paris"]) == [1, 0, 1]
+    assert scores(pair, ["A", "a"]) == [0, 0, 1]
+
+
 def test_the_world_is_better_low_and_pairs_are_resampled_together():
     scheme = load_scheme("obedience", split="sample-dev")
     assert [(measure.name, measure.best, measure.unit) for measure in scheme.measures] == [

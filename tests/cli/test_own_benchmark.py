@@ -129,6 +129,7 @@ def test_intervals_are_over_paragraphs(work, monkeypatch):
     """
     folder, _ = work
     monkeypatch.setattr("ifqa.scoring.intervals.MIN_UNITS", 2)
+    monkeypatch.setattr("ifqa.scoring.intervals.MIN_GROUP", 2)
     monkeypatch.chdir(folder)
     run = Run(load_experiment("a"))
     rows = read_rows(folder / "experiments/a/score")

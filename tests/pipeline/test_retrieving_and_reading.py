@@ -222,3 +222,13 @@ def test_the_manifest_of_a_reading_has_what_its_reader_tells():
     assert record["label"] == "a toy"
     assert record["cut"] == 3
     assert record["trained_on_them"] is False
+    assert "calibrated_on_them" not in record
+
+
+def test_the_manifest_of_a_reading_says_if_its_confidence_was_fitted_on_the_questions():
+    known = sha256(Path("data/ifqa/full_split/dev.json"))
+    toy.outside(toy.PLUGINS, f"class Fitted(Last):\n    calibrated_on = ({known!r},)\n")
+    stages.run(Run(toy.searching(reader={"name": "outside_of_stages:Fitted"})))
+    manifest = read_manifest(Path("experiments/mine/read"))
+    assert manifest is not None
+    assert manifest["record"]["calibrated_on_them"] is True

@@ -11,7 +11,14 @@ from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import LanguageModel
 from ifqa.reading.cascade import Cascade
 from ifqa.reading.llm import Llm
-from ifqa.reading.llm_confidence import VERSION, Fit, LlmCalibration, calibration_path
+from ifqa.reading.llm_confidence import (
+    ONE_ANSWER,
+    VERSION,
+    Fit,
+    LlmCalibration,
+    Sampling,
+    calibration_path,
+)
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
 from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Completion, Passage, Question
@@ -176,9 +183,9 @@ def test_a_prompt_that_is_nothing_without_a_schema_is_refused():
         reader.answer([QUESTION], [PASSAGES])
 
 
-def store_calibration(prompt="grounded", intercept=0.0, **changes):
+def store_calibration(prompt="grounded", intercept=0.0, sampling=ONE_ANSWER, **changes):
     """Store a calibration that gives all answers one confidence, and returns its path."""
-    path = calibration_path(Path(), "scripted", prompt)
+    path = calibration_path(Path(), "scripted", prompt, sampling)
     fit = Fit(intercept=intercept, coefficients={"words": 0.0})
     calibration = LlmCalibration(
         version=VERSION,
@@ -186,10 +193,12 @@ def store_calibration(prompt="grounded", intercept=0.0, **changes):
         prompt=prompt,
         prompt_sha256=sha256(prompt_path(prompt)),
         span_weights=fingerprint_weights(BUNDLED_WEIGHTS),
+        samples=sampling.samples,
+        temperature=sampling.temperature,
         with_logprobs=None,
         without_logprobs=fit,
     )
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, calibration.model_copy(update=changes).model_dump())
     return path
 
@@ -204,6 +213,12 @@ def test_a_model_that_was_not_fitted_has_no_confidence():
 def test_a_fitted_model_has_a_confidence():
     store_calibration()
     assert grounded().confidence == 0.5
+
+
+def test_a_reader_knows_the_files_that_its_confidence_was_fitted_on():
+    store_calibration(fitted_on={"sources": {"mine.json": "abc"}})
+    reader = Llm(Llm.Settings(prompt="grounded"), llm=Scripted(json.dumps(FIELDS)))
+    assert {*reader.calibrated_on} == {"abc"}
 
 
 def test_an_answer_below_the_threshold_is_withheld():
@@ -227,6 +242,50 @@ def test_a_calibration_of_other_conditions_is_not_used(changes):
 def test_a_calibration_with_the_span_reader_is_not_used_without_it():
     store_calibration()
     assert grounded(span_reader=False).confidence is None
+
+
+def test_a_calibration_for_one_answer_is_not_used_for_five_samples():
+    store_calibration()
+    settings = Llm.Settings(prompt="grounded", samples=5, temperature=0.7)
+    reader = Llm(settings, llm=Scripted(json.dumps(FIELDS)))
+    assert reader.answer([QUESTION], [PASSAGES])[0].confidence is None
+    assert reader.uncalibrated.startswith(
+        "not calibrated for scripted with the prompt grounded, 5 samples at temperature 0.7;"
+    )
+
+
+def test_a_calibration_for_five_samples_is_not_used_for_one_answer():
+    store_calibration(sampling=Sampling(5, 0.7))
+    assert grounded().confidence is None
+
+
+def test_a_file_that_names_other_samples_is_not_used():
+    store_calibration(samples=5, temperature=0.7)
+    settings = Llm.Settings(prompt="grounded")
+    reader = Llm(settings, llm=Scripted(json.dumps(FIELDS)))
+    assert "was fitted for 5 samples at temperature 0.7" in reader.uncalibrated
+
+
+@pytest.mark.parametrize("sampling", [Sampling(5, 0.7), Sampling(1, 0.7)])
+def test_a_calibration_is_used_for_its_own_samples(sampling):
+    store_calibration(intercept=5.0)
+    store_calibration(sampling=sampling)
+    assert grounded(**sampling._asdict()).confidence == 0.5
+
+
+def test_a_file_without_samples_counts_for_one_answer():
+    path = store_calibration()
+    content = json.loads(path.read_text())
+    del content["samples"], content["temperature"]
+    path.write_text(json.dumps(content))
+    assert grounded().confidence == 0.5
+
+
+def test_a_calibration_for_other_samples_leaves_the_readings_identity():
+    settings = Llm.Settings(prompt="grounded")
+    before = Llm.fingerprint(settings, Path())
+    store_calibration(sampling=Sampling(5, 0.7))
+    assert Llm.fingerprint(settings, Path()) == before
 
 
 def test_a_damaged_calibration_is_refused():

@@ -332,3 +332,13 @@ def test_an_excerpt_keeps_the_highlights():
     rest = " by Ash and Bo. It was sold in 1951 to Cy."
     pieces = ["It rose early. It was built in ", "1951", f"{rest} Nobody came to it at all."]
     assert excerpt(pieces, "When was it built?") == [*pieces[:2], f"{rest} …"]
+
+
+def test_a_run_says_if_the_confidence_was_fitted_on_its_questions(capsys):
+    experiment = run_answers("mine", range(20))
+    path = experiment.folder / "read/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["record"]["calibrated_on_them"] = True
+    path.write_text(json.dumps(manifest))
+    show_scores(Run(experiment), experiment.folder / "score")
+    assert "The confidence was fitted on these questions" in capsys.readouterr().out

@@ -89,6 +89,26 @@ def test_the_gate_says_which_loss_it_notices(good):
     )
 
 
+def test_few_units_are_told_as_the_reason_why_no_loss_is_noticed(here):
+    rows = [
+        {"question": f"Who {n} of {m}?", "answers": "Ada", "passages": f"Ada wrote {m}."}
+        for m in range(3)
+        for n in range(31)
+    ]
+    write("mine.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    answers = {question.id: "Ada" for question in open_benchmark("file").questions("mine.jsonl")}
+    for name in ("old", "new"):
+        stages.run(Run(write_predictions(name, answers, "file", "mine.jsonl")))
+    output = run("old", "new").output.replace("\n", " ")
+    assert "with 3 paragraphs no loss fails the gate 4 times in 5" in output
+    assert "few right answers" not in output
+
+
+def test_few_right_answers_are_told_as_the_reason_why_no_loss_is_noticed(here):
+    run_answers("few", range(2))
+    assert "With so few right answers no loss" in run("few", "few").output
+
+
 def test_a_measure_that_the_new_system_lacks_is_refused(here):
     write("experiments/reads.toml", SEARCHES + '[reader]\nname = "extractive"\n')
     write("experiments/searches.toml", SEARCHES)

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from prediction_files import run_answers
+from scipy.stats import binomtest
 
 from ifqa.pipeline.run import Run
 from ifqa.report import plots
@@ -65,6 +66,13 @@ def test_too_few_values_have_no_interval():
     assert plots.percent([0.0, 1.0, 1.0, 1.0])[0] == 75
     assert all(map(math.isnan, plots.percent([0.0, 1.0] * 4)[1:]))
     assert not any(map(math.isnan, plots.percent([0.0, 1.0] * 5)))
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_the_interval_of_a_figure_has_a_width_if_all_or_none_score(score):
+    wilson = binomtest(int(30 * score), 30).proportion_ci(method="wilson")
+    expected = (100 * score, 100 * wilson.low, 100 * wilson.high)
+    assert plots.percent([score] * 30) == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("here")

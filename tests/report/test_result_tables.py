@@ -143,6 +143,11 @@ def test_the_provenance_has_the_served_name():
     assert cell(tables, "named", "notes") == "asked qwen3-8b-awq"
 
 
+def test_the_provenance_says_if_the_confidence_was_fitted_on_the_questions():
+    tables = result_tables([entry("fitted", scores(), FACTS | {"calibrated_on_them": True})])[-1:]
+    assert cell(tables, "fitted", "notes") == "confidence fitted on these questions"
+
+
 @given(st.lists(st.text(), min_size=4, max_size=4))
 def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     title, note, *cells = texts

@@ -1,8 +1,10 @@
 """Tables for papers: the best in bold, marks of paired tests, every text escaped."""
 
 import csv
+import json
 import re
 from io import StringIO
+from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -20,7 +22,7 @@ from ifqa.report import score_table
 from ifqa.report.compare import compare_to_first
 from ifqa.report.score_table import NamedRow, ScoreTable, make_score_table
 from ifqa.report.table import Table, latex_text
-from ifqa.storage.files import read_jsonl
+from ifqa.storage.files import read_json, read_jsonl
 
 
 def rows(*names, **titles):
@@ -117,12 +119,48 @@ def test_a_row_over_seeds_has_their_mean_with_the_standard_deviation():
     assert table.table().rows[0][1] == f"{fmean(values):.1f} ± {stdev(values):.1f}"
 
 
+@pytest.fixture
+def over_seeds():
+    """A row over three seeds of two questions, some of which have numeric ones."""
+    run_answers("a", range(20))
+    runs = tuple(override(load_experiment("a"), {"sample": 2, "seed": seed}) for seed in range(3))
+    for run in runs:
+        stages.run(Run(run))
+    return [NamedRow("s", Variation("", runs, (0, 1, 2)))]
+
+
+def test_a_mean_over_fewer_seeds_says_how_many(over_seeds):
+    counts = [
+        read_json(run.folder / "score/scores.json")["subsets"]["numeric"]["questions"]
+        for run in over_seeds[0].variation.experiments
+    ]
+    assert counts == [0, 0, 1]  # the sample's draws
+    table = make_score_table(over_seeds, ["EM", "numeric.EM"])
+    cell = cells(table, "numeric.EM")["s"]
+    assert cell is not None
+    assert (cell.seeds, cell.questions) == (1, 1)
+    assert "s: numeric.EM is defined for 1 of 3 seeds, and is their mean." in table.notes
+    full = cells(table, "EM")["s"]
+    assert full is not None
+    assert (full.seeds, full.questions) == (None, 2)
+
+
 @pytest.mark.usefixtures("three")
 def test_a_note_is_said_once_for_all_rows_that_it_is_about(monkeypatch):
     marks = {"a": "seen", "b": "seen", "c": "unseen"}
     monkeypatch.setattr(score_table, "exposure_mark", lambda run: marks[run.experiment.name])
     notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
     assert notes[-2:] == ("a; b: seen.", "c: unseen.")
+
+
+@pytest.mark.usefixtures("three")
+def test_a_confidence_that_was_fitted_on_the_questions_has_a_note():
+    path = Path("experiments/b/read/manifest.json")
+    manifest = json.loads(path.read_text())
+    manifest["record"]["calibrated_on_them"] = True
+    path.write_text(json.dumps(manifest))
+    notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
+    assert notes[-1] == "b: the confidence was fitted on these questions."
 
 
 @pytest.mark.usefixtures("three")

@@ -223,9 +223,9 @@ def test_the_macro_average_leaves_out_a_group_without_the_measure():
 
 
 def test_the_mean_over_questions_resamples_within_groups():
-    groups = ["a"] * 4 + ["b"] * 8
+    groups = ["a"] * 5 + ["b"] * 10
     questions = [replace(QUESTIONS[0], id=f"q/{n}", group=group) for n, group in enumerate(groups)]
-    scored = many_rows([1.0] * 4 + [0.0] * 7 + [1.0])
+    scored = many_rows([1.0] * 5 + [0.0] * 9 + [1.0])
     grouping = replace(SCHEME, groups="dataset")
     pooled = summarise(scored, questions, SCHEME, None, seed=0)["measures"]["EM"]
     within = summarise(scored, questions, grouping, None, seed=0)["measures"]["EM"]

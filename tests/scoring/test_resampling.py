@@ -241,8 +241,9 @@ def test_a_measure_of_columns_has_the_difference_of_a_measure_of_sets(unit):
 
 @pytest.mark.parametrize("unit", ["question", "group"])
 def test_a_measure_of_columns_has_the_macro_mean_of_a_measure_of_sets(unit):
-    interval, count = columns_of_units(1, unit).macro(GROUPS, 0)
-    expected, _ = sets_of_units(1, unit).macro(GROUPS, 0)
+    whole = unit == "group"
+    interval, count = columns_of_units(1, unit).macro(GROUPS, 0, whole)
+    expected, _ = sets_of_units(1, unit).macro(GROUPS, 0, whole)
     assert interval == pytest.approx(expected)
     assert count == 4
 

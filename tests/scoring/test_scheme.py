@@ -63,6 +63,12 @@ def test_merged_schemes_have_all_measures():
     assert merge_schemes([b, a]).measures == a.measures
 
 
+def test_measures_that_differ_in_their_unit_are_merged():
+    scheme = default_scheme()
+    units = tuple(replace(measure, unit="passages") for measure in scheme.measures)
+    assert merge_schemes([scheme, replace(scheme, measures=units)]) == scheme
+
+
 def test_schemes_whose_depths_are_a_list_are_merged():
     # A benchmark from outside may declare a list
     hits = RankingMeasure("hits", lambda *_: {}, depths=[1, 5])  # type: ignore[arg-type]

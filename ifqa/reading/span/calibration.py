@@ -12,7 +12,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field
 
 from ifqa.errors import DamagedArtifact
 from ifqa.scoring.measures.exact_match import normalize
@@ -120,6 +122,12 @@ class Calibration(StoredModel):
     answerable_threshold: Share = 0.0
     version: int = 0
     weights: str = ""  # hash of the reader's weights
+    fitted_on: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """SHA-256 of the files with the questions that it was fitted on."""
+        return frozenset(self.fitted_on.get("sources", {}).values())
 
     def confidence(self, features: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""

@@ -141,6 +141,7 @@ class Extractive(Reader):
         self._close_precision = torch.float32 if settings.precision == "auto" else self._precision
         weights = fingerprint_weights(self.folder)
         self.calibration = load_calibration(self.folder, weights)
+        self.calibrated_on = self.calibration.sources if self.calibration else ()
         threshold = settings.threshold
         self.threshold = self.abstain_threshold = threshold
         if threshold and self.calibration is None:

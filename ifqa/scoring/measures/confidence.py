@@ -20,6 +20,7 @@ from ifqa.scoring.stored_scores import CalibrationCurves
 BINS = 15
 COVERAGES = tuple(range(5, 101, 5))  # percent
 CONFIDENCE_COLUMNS = ("confidence", "EM")
+_ROUNDING = 1e-9  # of a product of floats, and far less than the share of one answer
 
 
 class _ConfidenceGroups:
@@ -178,7 +179,11 @@ BRIER = ColumnMeasure(
     "Brier", brier, CONFIDENCE_COLUMNS, best="low", about="the mean squared error of the confidence"
 )
 AUROC = ColumnMeasure(
-    "AUROC", partial(_score_resamples, auroc), ("confidence", "gold_read"), about=_AUROC
+    "AUROC",
+    partial(_score_resamples, auroc),
+    ("confidence", "gold_read"),
+    about=_AUROC,
+    classes="gold_read",
 )
 CONFIDENCE = (AURC, EM_50, EM_80, ECE, BRIER, AUROC)
 
@@ -255,6 +260,7 @@ def fit_threshold(
     for count, (confidence, is_right) in enumerate(ranked, start=1):
         wrong += not is_right
         last_of_ties = count == len(ranked) or ranked[count][0] < confidence
-        if last_of_ties and wrong <= error * count:
+        # 0.29 * 100 is less than 29 in binary fractions
+        if last_of_ties and wrong <= error * count * (1 + _ROUNDING):
             fitted = confidence
     return fitted

@@ -158,6 +158,21 @@ def test_a_fitted_threshold_is_the_lowest_that_keeps_the_error(answers, error):
     assert fit_threshold([c for c, _ in answers], [right for _, right in answers], error) == lowest
 
 
+@given(st.integers(1, 200), st.data())
+def test_a_threshold_may_let_pass_exactly_the_error(count, data):
+    wrong = data.draw(st.integers(0, count))
+    right = [n >= wrong for n in range(count)]
+    assert fit_threshold([0.9] * count, right, wrong / count) == 0.9
+    if wrong:
+        assert fit_threshold([0.9] * count, right, (wrong - 0.01) / count) is None
+
+
+@pytest.mark.parametrize("percent", [29, 57])
+def test_an_error_in_whole_percents_lets_as_many_of_a_hundred_pass(percent):
+    right = [n >= percent for n in range(100)]
+    assert fit_threshold([0.9] * 100, right, float(f"0.{percent}")) == 0.9
+
+
 def test_the_calibration_error_has_no_interval():
     statistic = ColumnStatistic(ECE, numbers([(0.9, 1), (0.6, 0), (0.3, 0)]))
     interval = statistic.interval(0)

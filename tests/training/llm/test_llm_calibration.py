@@ -12,6 +12,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
 from ifqa.pipeline.train import train
+from ifqa.scoring.measures.confidence import AUROC
 from ifqa.storage.files import read_json, sha256
 from ifqa.storage.resources import BUNDLED
 from ifqa.training.llm_calibration import LlmAnswer, cross_validate_answers, fit_answers
@@ -75,14 +76,18 @@ def test_too_few_answers_are_refused():
 
 def test_measures_are_of_confidences_that_were_fitted_on_other_folds():
     measured = measures_of(answers(400, 0))
-    assert 90 < measured["AUROC"] <= 100
+    assert 90 < measured["AUROC of right answers"] <= 100
     assert 0 <= measured["ECE"] < 15
+
+
+def test_the_ranking_of_right_answers_has_another_name_than_that_of_gold_passages():
+    assert AUROC.name not in measures_of(answers(400, 0))
 
 
 def test_a_feature_without_meaning_has_no_ranking():
     draw = random.Random(3)
     rows = [row._replace(right=draw.random() < 0.5) for row in answers(400, 0)]
-    assert 35 < measures_of(rows)["AUROC"] < 65
+    assert 35 < measures_of(rows)["AUROC of right answers"] < 65
 
 
 def test_a_question_without_an_answer_counts_as_wrong():
