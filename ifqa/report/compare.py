@@ -2,12 +2,13 @@
 and p-value.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rich.console import Console
 
@@ -17,13 +18,14 @@ from ifqa.formatting import one_decimal, pluralize
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
+from ifqa.protocols import SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.scores import read_content
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.statistics import holm_correction
+from ifqa.scoring.statistics import holm_correction, indexes_by_name
 from ifqa.scoring.stored_scores import (
     QuestionRow,
     partial_notice,
@@ -256,6 +258,9 @@ def compare_pair(
     b = ScoredExperiment(second)
     questions = comparable_questions(a, b, common)
     differences = measure_differences(a, b, questions)
+    known = [difference.measure for difference in differences]
+    if measure and measure not in known:
+        raise unknown_name("measure of both experiments", measure, known)
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
@@ -458,15 +463,38 @@ def question_changes(
 ) -> list[tuple[float, tuple[Question, QuestionRow, QuestionRow]]]:
     """By how much each question's score in a measure rose, with both rows.
 
-    Questions without a score are left out.
+    A measure that is a mean over units, such as pairs of questions, scores units: each is listed
+    once, as its first question, whose rows then hold the unit's score. Questions without a score
+    are left out.
     """
+    rows_of = [_rows_with_score(scored, b, questions, measure) for scored in (a, b)]
     changes = []
-    for question in questions:
-        rows = a.rows[question.id], b.rows[question.id]
+    for question, *rows in zip(questions, *rows_of, strict=True):
         first, second = (row_score(row, measure) for row in rows)
         if first is not None and second is not None:
-            changes.append((second - first, (question, *rows)))
+            changes.append((second - first, (question, rows[0], rows[1])))
     return changes
+
+
+def _rows_with_score(
+    scored: ScoredExperiment | StoredScores,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    key: str,
+) -> list[QuestionRow]:
+    """The questions' rows; for a mean over units, the first row of each unit has its score."""
+    rows = [scored.rows[question.id] for question in questions]
+    scheme = b.experiment.scheme
+    measure = scheme.measure(key)
+    if not (isinstance(measure, SetMeasure) and measure.mean_of_units):
+        return rows
+    sample = _sample(scored, questions, scheme, scored.reads)
+    units = sample.aggregator.unit_names(measure, range(len(questions)))
+    for members in indexes_by_name(units or [question.id for question in questions]).values():
+        score = float(sample.columns[key][members[0]])
+        if not math.isnan(score):
+            rows[members[0]] = cast("QuestionRow", {**rows[members[0]], key: score})
+    return rows
 
 
 def _largest_differences(
@@ -480,9 +508,5 @@ def _largest_differences(
 
     Ties are in the questions' order.
     """
-    keys = {key for question in questions for key in a.rows[question.id]}
-    keys &= {key for question in questions for key in b.rows[question.id]}
-    if measure not in (known := a.experiment.scheme.keys(keys)):
-        raise unknown_name("measure of both experiments", measure, known)
     changes = [change for change in question_changes(a, b, questions, measure) if change[0]]
     return [entry for _, entry in sorted(changes, key=lambda change: -abs(change[0]))[:count]]

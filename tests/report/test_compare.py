@@ -39,6 +39,24 @@ def two(three):
     return three[:2]
 
 
+@pytest.fixture
+def obedient():
+    """A answers the first 20 pairs of obedience by the supposition, B the first 15.
+
+    Each question is followed by its twin, whose answer is never the question's.
+    """
+    questions = open_benchmark("obedience").questions("sample-dev")
+    runs = []
+    for name, right in (("a", 20), ("b", 15)):
+        answers = {
+            question.id: question.answers[0] if number % 2 == 0 and number < 2 * right else "never"
+            for number, question in enumerate(questions)
+        }
+        runs.append(write_predictions(name, answers, "obedience", "sample-dev"))
+        stages.run(Run(runs[-1]))
+    return runs
+
+
 def em_of(*experiments, **options):
     return compare_pair(*experiments, **options)["EM"]
 
@@ -226,3 +244,17 @@ def test_an_unknown_measure_is_refused(three):
 def test_an_experiment_named_twice_is_refused(three):
     with pytest.raises(IfqaError, match="experiment a is named twice"):
         compare_to_first(three[0], [three[1], three[0]])
+
+
+def test_pairs_of_questions_are_compared(obedient):
+    compared = compare_pair(*obedient)
+    assert compared.measure == "obeyed"
+    assert compared["obeyed"].delta < 0
+
+
+def test_the_pairs_that_differ_are_listed(obedient):
+    largest = compare_pair(*obedient, "right", 10).largest
+    assert [question.id for question, _, _ in largest] == [
+        question.id for question in Run(obedient[0]).questions[30:40:2]
+    ]
+    assert [row_score(other, "right") for _, _, other in largest] == [0.0] * 5
