@@ -367,7 +367,21 @@ class StoredScores:
         return any("answer" in row for row in self.rows.values())
 
     def predictions(self) -> Iterable[Prediction]:
-        return [Prediction(row["id"], row.get("answer", "")) for row in self.rows.values()]
+        return [_prediction_of(row) for row in self.rows.values()]
+
+
+def _prediction_of(row: QuestionRow) -> Prediction:
+    """What a row says of the prediction that it scores; it does not say why one failed."""
+    candidate = row.get("candidate", "")
+    return Prediction(
+        row["id"],
+        row.get("answer", ""),
+        error="failed" if row.get("failed") else "",
+        factual=row.get("factual", ""),
+        confidence=row.get("confidence"),
+        candidate=candidate,
+        abstention="abstained" if row.get("abstained") and not candidate else "",
+    )
 
 
 def _sample(

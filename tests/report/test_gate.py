@@ -129,6 +129,36 @@ def test_a_copy_of_the_scores_is_compared(good):
     assert run("./stored", "good").exit_code == 0
 
 
+SET_MEASURES = """
+from ifqa.protocols import SetMeasure
+
+def share(holds):
+    return lambda _, predictions: sum(map(holds, predictions)) / len(predictions)
+
+SURE = SetMeasure("sure", share(lambda prediction: (prediction.confidence or 0) > 0.5))
+FAILED = SetMeasure("errors", share(lambda prediction: prediction.failed), best="low")
+"""
+
+
+@pytest.mark.parametrize(("name", "value"), [("sure", 80), ("errors", 20)])
+def test_a_copy_keeps_its_scores_in_measures_of_sets(importable, name, value):
+    write("my_sets.py", SET_MEASURES)
+    rows: list[dict[str, object]] = [{"answer": "x", "confidence": 0.9} for _ in range(8)]
+    rows += [{"answer": "", "error": "timeout"} for _ in range(2)]
+    write("q.csv", "question,answers\n" + "".join(f'"If so, who was {n}?",x\n' for n in range(10)))
+    ids = [question.id for question in open_benchmark("file").questions("q.csv")]
+    measures = ", ".join(f'"my_sets:{key}"' for key in ("SURE", "FAILED"))
+    write_predictions("sets", {}, "file", "q.csv", f"measures = [{measures}]")
+    lines = [
+        json.dumps({"question_id": key} | row) + "\n" for key, row in zip(ids, rows, strict=True)
+    ]
+    write("sets.jsonl", "".join(lines))
+    stages.run(Run(load_experiment("sets")))
+    shutil.copytree("experiments/sets/score", "stored")
+    gate = check_gate(Path("stored"), load_experiment("sets"), name)
+    assert gate.measures[0].difference.first == gate.measures[0].difference.second == value
+
+
 def test_a_changed_copy_of_the_scores_is_refused(good):
     shutil.copytree("experiments/good/score", "stored")
     write(
