@@ -3,7 +3,7 @@ and p-value.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -196,6 +196,8 @@ class Comparisons:
     first: str  # its name
     scheme: ScoringScheme
     differences: dict[str, dict[str, Difference]]
+    questions: int  # that all experiments share; each difference is over these
+    sizes: dict[str, int]  # experiment -> the number of its questions
     # Experiment -> what part of its split it asked; empty for all of it
     notices: dict[str, str] = field(default_factory=dict)
 
@@ -209,6 +211,7 @@ class Comparisons:
             ]
         return {
             "a": self.first,
+            "questions": {"compared": self.questions, "experiments": self.sizes},
             "p": "corrected by Holm's method within each measure",
             "differences": rows,
             "partial": self.notices,
@@ -237,11 +240,19 @@ class Comparisons:
             for name, letter in letters.items()
         )
         note = (
-            "p from a paired randomisation test, corrected by Holm's method over the "
-            "experiments of a measure; intervals by bootstrap, not corrected."
+            f"{self._counts(letters)}; p from a paired randomisation test, corrected by Holm's "
+            "method over the experiments of a measure; intervals by bootstrap, not corrected."
         )
         columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
+
+    def _counts(self, letters: Mapping[str, str]) -> str:
+        """How many questions are compared, and of how many."""
+        counts = pluralize(self.questions, "question")
+        if {*self.sizes.values()} == {self.questions}:
+            return counts
+        sizes = [f"{letter} has {self.sizes[name]:,}" for name, letter in letters.items()]
+        return f"{counts} that all have ({', '.join(sizes)})"
 
 
 def compare_pair(
@@ -285,6 +296,9 @@ def compare_to_first(
 ) -> Comparisons:
     """Compare each of the others with the first, in one measure or (if empty) in all shared
     ones.
+
+    With `common`, compare over the questions that all of them have; otherwise their questions must
+    be the same.
     """
     if len(others) >= len(ascii_uppercase):
         raise ConfigError(
@@ -295,10 +309,10 @@ def compare_to_first(
         raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
     a = ScoredExperiment(first)
-    notices = {a.name: a.notice}
-    for b in map(ScoredExperiment, others):
-        notices[b.name] = b.notice
-        for difference in measure_differences(a, b, comparable_questions(a, b, common)):
+    scored = [ScoredExperiment(experiment) for experiment in others]
+    questions = _shared_by_all(a, scored, common)
+    for b in scored:
+        for difference in measure_differences(a, b, questions):
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
@@ -307,7 +321,14 @@ def compare_to_first(
         ps = holm_correction([difference.p for difference in differences[key].values()])
         pairs = zip(differences[key].items(), ps, strict=True)
         corrected[key] = {name: replace(difference, p=p) for (name, difference), p in pairs}
-    return Comparisons(first.name, first.scheme, corrected, notices)
+    return Comparisons(
+        first.name,
+        first.scheme,
+        corrected,
+        len(questions),
+        {each.name: len(each.rows) for each in (a, *scored)},
+        {each.name: each.notice for each in (a, *scored)},
+    )
 
 
 class ScoredExperiment:
@@ -423,6 +444,20 @@ def comparable_questions(
             f"Compare experiments over the same questions{hint}"
         )
     return questions
+
+
+def _shared_by_all(
+    a: ScoredExperiment, others: Sequence[ScoredExperiment], common: bool
+) -> list[Question]:
+    """The questions that all have, in the first's order; raises like `comparable_questions`."""
+    shared = [comparable_questions(a, b, common) for b in others]
+    ids = set.intersection(*({question.id for question in questions} for questions in shared))
+    if not ids:
+        raise ConfigError(
+            f"{', '.join([a.name, *(b.name for b in others)])} share no question; "
+            "compare experiments over the same questions"
+        )
+    return [question for question in shared[0] if question.id in ids]
 
 
 def measure_differences(

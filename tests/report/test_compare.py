@@ -236,6 +236,45 @@ def test_comparisons_with_the_first_have_a_row_for_each_experiment(three):
     assert rows == [["EM", "A", "24.1"], ["B", "48.2", "+24.1"], ["C", "27.7", "+3.6"]]
 
 
+@pytest.fixture
+def of_different_size(three):
+    """A and C have all questions, B only the first 15."""
+    few = override(three[1], {"limit": 15})
+    stages.run(Run(few))
+    return three[0], few, three[2]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
+def test_several_are_compared_over_the_questions_that_all_share(of_different_size, order):
+    first, *others = (of_different_size[number] for number in order)
+    compared = compare_to_first(first, others, "EM", common=True)
+    # Of the first 15, A and C have all right, and B has 10
+    scores = {first.name: next(iter(compared.differences["EM"].values())).first}
+    scores |= {name: difference.second for name, difference in compared.differences["EM"].items()}
+    assert [scores[each.name] for each in of_different_size] == pytest.approx([100, 200 / 3, 100])
+    assert compared.questions == 15
+
+
+def test_the_number_of_questions_that_all_share_is_told(of_different_size):
+    first, *others = of_different_size
+    compared = compare_to_first(first, others, "EM", common=True)
+    wanted = "15 questions that all have (A has 83, B has 15, C has 83); p from"
+    assert wanted in " ".join(render_text(compared.show).split())
+    assert compared.to_dict()["questions"] == {
+        "compared": 15,
+        "experiments": {"a": 83, "b+limit=15": 15, "c": 83},
+    }
+
+
+def test_experiments_that_share_no_question_are_refused(three):
+    parts = [
+        run_answers(f"part{number}", range(20), more=f'questions = ["sample/dev/{number}"]')
+        for number in range(2)
+    ]
+    with pytest.raises(IfqaError, match="share no question"):
+        compare_to_first(three[0], parts, "EM", common=True)
+
+
 def test_an_unknown_measure_is_refused(three):
     with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
         compare_to_first(three[0], three[1:], "nonsense")
