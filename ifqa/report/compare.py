@@ -46,7 +46,8 @@ class Difference:
     `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap
     interval are in percent. `p` is the two-sided p-value of a paired randomisation test. The
     bootstrap and the test both resample the measure's units. `won`, `lost` and `tied` count the
-    questions on which the second is better, worse and equally good; None for a measure of sets.
+    questions on which the second is better, worse and equally good, or units of questions if `unit`
+    names another, such as "pair"; None for a measure of sets that is no mean over units.
     """
 
     measure: str
@@ -59,6 +60,7 @@ class Difference:
     won: int | None
     lost: int | None
     tied: int | None
+    unit: str = "question"
 
     def to_dict(self) -> dict[str, object]:
         """The difference as plain data; `delta` is called "more"."""
@@ -72,6 +74,18 @@ class Difference:
         counts = [f"{'-' if n is None else n}" for n in (self.won, self.lost, self.tied)]
         interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
         return [*scores, interval, p_cell(self.p), *counts]
+
+
+def count_note(differences: Iterable[Difference]) -> str:
+    """A sentence that says which measures count other units than questions; empty for none."""
+    counted: dict[str, list[str]] = {}
+    for difference in differences:
+        counts = (difference.won, difference.lost, difference.tied)
+        if difference.unit != "question" and difference.won is not None:
+            count = pluralize(sum(number or 0 for number in counts), difference.unit)
+            counted.setdefault(count, []).append(difference.measure)
+    notes = [f"{', '.join(names)}: counted by {count}" for count, names in counted.items()]
+    return f"{'; '.join(notes)}." if notes else ""
 
 
 @dataclass(frozen=True)
@@ -158,6 +172,8 @@ class Comparison:
             "randomisation test, intervals by bootstrap."
         )
         console.print(note, soft_wrap=True)
+        if note := count_note(self.differences):
+            console.print(sanitize(note), soft_wrap=True)
         for letter, mark in zip("AB", self.marks, strict=True):
             if mark:
                 console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
@@ -243,6 +259,8 @@ class Comparisons:
             f"{self._counts(letters)}; p from a paired randomisation test, corrected by Holm's "
             "method over the experiments of a measure; intervals by bootstrap, not corrected."
         )
+        firsts = [next(iter(differences.values())) for differences in self.differences.values()]
+        note = f"{note} {count_note(firsts)}".rstrip()
         columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
 
@@ -480,11 +498,9 @@ def measure_differences(
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
         score, other, delta, low, high = paired.percents()
-        differences.append(
-            Difference(
-                key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)
-            )
-        )
+        counts = paired.counts or (None,) * 3
+        unit = scheme.measure(key).unit if _is_mean_of_units(scheme, key) else "question"
+        differences.append(Difference(key, score, other, delta, low, high, paired.p, *counts, unit))
     if not differences and not only:
         names = f"{a.name} and {b.name}"
         raise ConfigError(
@@ -516,7 +532,7 @@ def question_changes(
     once, as its first question, whose rows then hold the unit's score. Questions without a score
     are left out.
     """
-    rows_of = [_rows_with_score(scored, b, questions, measure) for scored in (a, b)]
+    rows_of = [_rows_with_units(scored, b, questions, measure) for scored in (a, b)]
     changes = []
     for question, *rows in zip(questions, *rows_of, strict=True):
         first, second = (row_score(row, measure) for row in rows)
@@ -525,24 +541,34 @@ def question_changes(
     return changes
 
 
-def _rows_with_score(
+def _is_mean_of_units(scheme: ScoringScheme, key: str) -> bool:
+    measure = scheme.measure(key)
+    return isinstance(measure, SetMeasure) and measure.mean_of_units
+
+
+def _rows_with_units(
     scored: ScoredExperiment | StoredScores,
     b: ScoredExperiment,
     questions: Sequence[Question],
-    key: str,
+    measure: str,
 ) -> list[QuestionRow]:
-    """The questions' rows; for a mean over units, the first row of each unit has its score."""
+    """The questions' rows; for a mean over units, the first row of each unit has the unit's score
+    in every mean over these units.
+    """
     rows = [scored.rows[question.id] for question in questions]
     scheme = b.experiment.scheme
-    measure = scheme.measure(key)
-    if not (isinstance(measure, SetMeasure) and measure.mean_of_units):
+    if not _is_mean_of_units(scheme, measure):
         return rows
     sample = _sample(scored, questions, scheme, scored.reads)
-    units = sample.aggregator.unit_names(measure, range(len(questions)))
+    units = sample.aggregator.unit_names(scheme.measure(measure), range(len(questions)))
+    keys = [key for key in sample.columns if key in scheme.keys([key])]
+    keys = [key for key in keys if _is_mean_of_units(scheme, key)]
+    keys = [key for key in keys if scheme.measure(key).unit == scheme.measure(measure).unit]
     for members in indexes_by_name(units or [question.id for question in questions]).values():
-        score = float(sample.columns[key][members[0]])
-        if not math.isnan(score):
-            rows[members[0]] = cast("QuestionRow", {**rows[members[0]], key: score})
+        first = members[0]
+        scores = {key: float(sample.columns[key][first]) for key in keys}
+        known = {key: score for key, score in scores.items() if not math.isnan(score)}
+        rows[first] = cast("QuestionRow", {**rows[first], **known})
     return rows
 
 

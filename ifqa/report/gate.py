@@ -18,6 +18,7 @@ from ifqa.report.compare import (
     Difference,
     ScoredExperiment,
     StoredScores,
+    count_note,
     measure_differences,
     measured_keys,
     question_changes,
@@ -109,6 +110,8 @@ class Gate:
             f"corrected by Holm's method over {pluralize(len(rows), 'measure')}. {self._power()}"
         )
         console.print(note, soft_wrap=True)
+        if note := count_note(measure.difference for measure in self.measures):
+            console.print(sanitize(note), soft_wrap=True)
         if self.untested:
             names = ", ".join(map(self.scheme.display_name, self.untested))
             console.print(
@@ -121,9 +124,10 @@ class Gate:
             for question, *rows in measure.worse
         }
         if worse:
+            units = {measure.difference.unit for measure in self.measures if measure.failed}
+            listed = pluralize(len(worse), units.pop() if len(units) == 1 else "question")
             console.print(
-                f"\n{', '.join(self.failed)} got worse on {len(worse):,} questions, A -> B:",
-                soft_wrap=True,
+                f"\n{', '.join(self.failed)} got worse on {listed}, A -> B:", soft_wrap=True
             )
         for question_id, (row, other) in list(worse.items())[:count]:
             scores = [

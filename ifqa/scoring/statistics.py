@@ -238,7 +238,7 @@ class PairedDifference(NamedTuple):
     `delta` is second - first, `low` and `high` the ends of its 95% interval.
 
     `counts`: on how many questions the second is better, worse and equally good; None if single
-    questions have no score.
+    questions have no score. A mean over units, such as pairs of questions, counts units.
     """
 
     first: float
@@ -338,12 +338,16 @@ class MeanStatistic(Statistic):
             return None
         delta = mean_interval(second - first, seed, units=self.units, strata=self.strata)
         p = paired_randomization(first, second, seed, units=self.units)
+        means = [float(sum(scores)) / len(scores) for scores in (first, second)]
+        if isinstance(self.measure, SetMeasure) and self.units:
+            # All questions of a unit have its score
+            members = [indexes[0] for indexes in indexes_by_name(self.units).values()]
+            first = first[members]
+            second = second[members]
         counts = (
             count_wins(second, first) if self.measure.best == "high" else count_wins(first, second)
         )
-        return PairedDifference(
-            float(sum(first)) / len(first), float(sum(second)) / len(second), *delta, p, counts
-        )
+        return PairedDifference(means[0], means[1], *delta, p, counts)
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
         return mean_interval(self.scored, seed, units=self.units, strata=groups, macro=True)

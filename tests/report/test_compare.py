@@ -291,6 +291,14 @@ def test_pairs_of_questions_are_compared(obedient):
     assert compared["obeyed"].delta < 0
 
 
+def test_a_pair_is_won_or_lost_once(obedient):
+    compared = compare_pair(*obedient)
+    obeyed = compared["obeyed"]
+    pairs = compared.questions // 2
+    assert (obeyed.won, obeyed.lost, obeyed.tied) == (0, 5, pairs - 5)
+    assert f"obeyed, real_world, right: counted by {pairs} pairs." in str(compared)
+
+
 def test_the_pairs_that_differ_are_listed(obedient):
     largest = compare_pair(*obedient, "right", 10).largest
     assert [question.id for question, _, _ in largest] == [

@@ -56,6 +56,25 @@ def test_the_gate_lists_the_questions_that_got_worse(good, worse):
     assert "and 19 more" in result.output
 
 
+def test_the_gate_lists_the_pairs_that_got_worse(here):
+    questions = open_benchmark("obedience").questions("sample-dev")
+    for name, right in (("good", 60), ("worse", 40)):
+        answers = {
+            question.id: question.answers[0] if number % 2 == 0 and number < 2 * right else "never"
+            for number, question in enumerate(questions)
+        }
+        stages.run(Run(write_predictions(name, answers, "obedience", "sample-dev")))
+    gate = check_gate(load_experiment("good"), load_experiment("worse"))
+    assert gate.measures[0].difference.measure == "obeyed"
+    assert gate.measures[0].difference.lost == 20
+    assert [question.id for question, _, _ in gate.measures[0].worse] == [
+        question.id for question in questions[80:120:2]
+    ]
+    result = run("good", "worse", "--show", "1")
+    assert "obeyed, real_world, right got worse on 20 pairs, A -> B:" in result.output
+    assert "obeyed 100 -> 0" in result.output
+
+
 def test_a_significant_gain_passes(good, worse):
     assert check_gate(worse, good).failed == []
     assert run("worse", "good").exit_code == 0
