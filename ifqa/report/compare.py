@@ -24,8 +24,9 @@ from ifqa.report.exposure import exposure_mark
 from ifqa.report.scores import read_content
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
+from ifqa.scoring.intervals import report_interval
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.statistics import holm_correction, indexes_by_name
+from ifqa.scoring.statistics import holm_correction, indexes_by_name, to_percent
 from ifqa.scoring.stored_scores import (
     QuestionRow,
     partial_notice,
@@ -44,7 +45,8 @@ class Difference:
     """The difference between two experiments in a measure, over the questions that both scored.
 
     `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap
-    interval are in percent. `p` is the two-sided p-value of a paired randomisation test. The
+    interval are in percent; the ends are None where a score would have no interval either, or if it
+    has no width. `p` is the two-sided p-value of a paired randomisation test. The
     bootstrap and the test both resample the measure's units. `won`, `lost` and `tied` count the
     questions on which the second is better, worse and equally good, or units of questions if `unit`
     names another, such as "pair"; None for a measure of sets that is no mean over units.
@@ -54,8 +56,8 @@ class Difference:
     first: float
     second: float
     delta: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float
     won: int | None
     lost: int | None
@@ -72,7 +74,9 @@ class Difference:
         """
         scores = [one_decimal(self.first), one_decimal(self.second), one_decimal(self.delta, "+")]
         counts = [f"{'-' if n is None else n}" for n in (self.won, self.lost, self.tied)]
-        interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
+        interval = "-"
+        if self.low is not None and self.high is not None:
+            interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
         return [*scores, interval, p_cell(self.p), *counts]
 
 
@@ -497,10 +501,25 @@ def measure_differences(
         keys = [key for key in keys if key in only]
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
-        score, other, delta, low, high = paired.percents()
-        counts = paired.counts or (None,) * 3
-        unit = scheme.measure(key).unit if _is_mean_of_units(scheme, key) else "question"
-        differences.append(Difference(key, score, other, delta, low, high, paired.p, *counts, unit))
+        first_score, second_score = map(to_percent, (paired.first, paired.second))
+        _, *ends = report_interval(paired.interval, paired.units, is_share=False)
+        low, high = (None if math.isnan(end) else to_percent(end) for end in ends)
+        won, lost, tied = paired.counts or (None, None, None)
+        differences.append(
+            Difference(
+                key,
+                first_score,
+                second_score,
+                to_percent(paired.delta),
+                low,
+                high,
+                paired.p,
+                won,
+                lost,
+                tied,
+                scheme.measure(key).unit if _is_mean_of_units(scheme, key) else "question",
+            )
+        )
     if not differences and not only:
         names = f"{a.name} and {b.name}"
         raise ConfigError(

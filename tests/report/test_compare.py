@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from prediction_files import run_answers, write_answers, write_predictions
-from scored_experiments import write
+from scored_experiments import benchmark, scored, write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
@@ -210,8 +210,33 @@ def test_with_groups_the_difference_is_resampled_within_them():
         stages.run(Run(write_predictions(name, answers, "sample-causal")))
     a, b = map(load_experiment, "ab")
     em = em_of(a, b)
-    # 14 of the 45 questions in each resample ask for a cause
-    assert em.low == em.delta == em.high == pytest.approx(100 * 14 / 45, abs=0.01)
+    # 14 of the 45 questions in each resample ask for a cause: there is no spread
+    assert em.delta == pytest.approx(100 * 14 / 45, abs=0.01)
+    assert (em.low, em.high) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("right", "more"), [(range(5), "limit = 9"), (range(83), "")], ids=["too few", "no width"]
+)
+def test_a_difference_has_an_interval_only_where_a_score_has(right, more):
+    compared = compare_pair(run_answers("none", [], more), run_answers("right", right, more))
+    assert (compared["EM"].low, compared["EM"].high) == (None, None)
+    assert " to " not in str(compared.table())
+
+
+def test_the_difference_in_calibration_error_has_no_interval(here):
+    answers = dict.fromkeys(range(30), "x")
+    benchmark(
+        *({"question": f"If so, who was {n}?", "answers": ["x"], "context": []} for n in range(30))
+    )
+    a, b = (
+        scored(name, answers=answers, confidences={n: low + n / 60 for n in answers})
+        for name, low in (("a", 0.1), ("b", 0.4))
+    )
+    compared = compare_pair(a, b)
+    assert compared["ECE"].delta
+    assert (compared["ECE"].low, compared["ECE"].high) == (None, None)
+    assert compared["Brier"].low is not None
 
 
 def test_comparisons_with_the_first_are_those_of_pairs_except_p(three):
