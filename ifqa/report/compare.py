@@ -15,6 +15,7 @@ from rich.console import Console
 from ifqa.config.experiment import Experiment, base_experiments
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
 from ifqa.formatting import one_decimal, pluralize
+from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
@@ -106,8 +107,8 @@ class Comparison:
             questions.
         largest: questions, each with both experiments' rows of `per_question.jsonl`.
         sizes: the number of questions in each experiment.
-        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`);
-            empty for nothing.
+        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`), and
+            whether its reader was trained on these questions; empty for nothing.
         notices: what part of its split each experiment asked; empty for all of it.
     """
 
@@ -178,9 +179,7 @@ class Comparison:
         console.print(note, soft_wrap=True)
         if note := count_note(self.differences):
             console.print(sanitize(note), soft_wrap=True)
-        for letter, mark in zip("AB", self.marks, strict=True):
-            if mark:
-                console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
+        show_marks(console, dict(zip("AB", self.marks, strict=True)))
         for question, row, other in self.largest:
             gold = (
                 f"[dim]{sanitize(question.id)}, wanted: "
@@ -205,6 +204,13 @@ class Comparison:
         return f"<p>{title}</p>{table._repr_html_()}"
 
 
+def show_marks(console: Console, marks: Mapping[str, str]) -> None:
+    """Print a line for each letter of an experiment that has a mark."""
+    for letter, mark in marks.items():
+        if mark:
+            console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
+
+
 @dataclass(frozen=True)
 class Comparisons:
     """Experiments compared with the first one.
@@ -220,6 +226,8 @@ class Comparisons:
     sizes: dict[str, int]  # experiment -> the number of its questions
     # Experiment -> what part of its split it asked; empty for all of it
     notices: dict[str, str] = field(default_factory=dict)
+    # Experiment -> what `Comparison.marks` has
+    marks: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """The differences as plain data."""
@@ -234,6 +242,7 @@ class Comparisons:
             "questions": {"compared": self.questions, "experiments": self.sizes},
             "p": "corrected by Holm's method within each measure",
             "differences": rows,
+            "seen": self.marks,
             "partial": self.notices,
         }
 
@@ -267,6 +276,7 @@ class Comparisons:
         note = f"{note} {count_note(firsts)}".rstrip()
         columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
+        show_marks(console, {letter: self.marks.get(name, "") for name, letter in letters.items()})
 
     def _counts(self, letters: Mapping[str, str]) -> str:
         """How many questions are compared, and of how many."""
@@ -298,7 +308,6 @@ def compare_pair(
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
     sizes = (len(a.run.questions), len(b.run.questions))
-    marks = (exposure_mark(a.run), exposure_mark(b.run))
     return Comparison(
         first.name,
         second.name,
@@ -308,7 +317,7 @@ def compare_pair(
         measure,
         largest,
         sizes,
-        marks,
+        ("; ".join(a.marks), "; ".join(b.marks)),
         (a.notice, b.notice),
     )
 
@@ -350,6 +359,7 @@ def compare_to_first(
         len(questions),
         {each.name: len(each.rows) for each in (a, *scored)},
         {each.name: each.notice for each in (a, *scored)},
+        {each.name: "; ".join(each.marks) for each in (a, *scored)},
     )
 
 
@@ -378,6 +388,17 @@ class ScoredExperiment:
     @property
     def reads(self) -> bool:
         return self.experiment.reader is not None
+
+    @property
+    def marks(self) -> list[str]:
+        """What its models have seen of the benchmark, and whether its reader was trained on these
+        questions.
+        """
+        marks = [mark] if (mark := exposure_mark(self.run)) else []
+        reading = self.run.artifact(READ.name).manifest if self.reads else None
+        if reading and reading["record"].get("trained_on_them"):
+            marks.append("the reader was trained on these questions")
+        return marks
 
     def predictions(self) -> Iterable[Prediction]:
         return predictions_of(self.experiment, self.run.questions)
@@ -408,6 +429,11 @@ class StoredScores:
     @property
     def reads(self) -> bool:
         return any("answer" in row for row in self.rows.values())
+
+    @property
+    def marks(self) -> list[str]:
+        """None: a score folder does not name its models."""
+        return []
 
     def predictions(self) -> Iterable[Prediction]:
         return [_prediction_of(row) for row in self.rows.values()]

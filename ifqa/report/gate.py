@@ -3,7 +3,7 @@ questions and passages.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ifqa.report.compare import (
     measure_differences,
     measured_keys,
     question_changes,
+    show_marks,
 )
 from ifqa.report.table import Table, p_cell, sanitize
 from ifqa.scoring.power import fewest_noticed
@@ -70,6 +71,7 @@ class Gate:
     # answers
     noticed: int | None
     untested: list[str]  # measures that only the second has
+    marks: tuple[str, str] = ("", "")  # as `Comparison.marks`; a stored copy has none
 
     @property
     def failed(self) -> list[str]:
@@ -90,6 +92,7 @@ class Gate:
             "noticed": self.noticed,
             "untested": self.untested,
             "measures": rows,
+            "seen": dict(zip("ab", self.marks, strict=True)),
         }
         return about | verdict
 
@@ -112,6 +115,7 @@ class Gate:
         console.print(note, soft_wrap=True)
         if note := count_note(measure.difference for measure in self.measures):
             console.print(sanitize(note), soft_wrap=True)
+        show_marks(console, dict(zip("AB", self.marks, strict=True)))
         if self.untested:
             names = ", ".join(map(self.scheme.display_name, self.untested))
             console.print(
@@ -184,7 +188,8 @@ def check_gate(first: Experiment | Path, second: Experiment, measure: str = "") 
     b = ScoredExperiment(second)
     a = StoredScores(first) if isinstance(first, Path) else ScoredExperiment(first)
     refuse_changes(a, b)
-    return judge(a, b, measure)
+    marks = ("; ".join(a.marks), "; ".join(b.marks))
+    return replace(judge(a, b, measure), marks=marks)
 
 
 def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str = "") -> Gate:

@@ -15,9 +15,7 @@ from ifqa.config.expected import count_scored, find_score
 from ifqa.config.sweep import Variation
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.formatting import is_formula, one_decimal, pluralize, printable_line
-from ifqa.pipeline.read import READ
 from ifqa.report.compare import ScoredExperiment, comparable_questions, measure_differences
-from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, latex_text, markdown_cell
 from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.scoring.statistics import holm_correction
@@ -403,12 +401,7 @@ def _row_notes(rows: Sequence[NamedRow], scored: Scored) -> list[str]:
 
 def _warnings(runs: Sequence[ScoredExperiment]) -> list[str]:
     """What a reader has to know of a row's models."""
-    warnings = dict.fromkeys(exposure_mark(run.run) for run in runs)
-    for run in runs:
-        reading = run.run.artifact(READ.name).manifest if run.reads else None
-        if reading and reading["record"].get("trained_on_them"):
-            warnings["the reader was trained on these questions"] = None
-    return [*filter(None, warnings)]
+    return [*dict.fromkeys(mark for run in runs for mark in run.marks)]
 
 
 def _find_row(rows: Sequence[NamedRow], name: str) -> int:

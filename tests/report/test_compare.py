@@ -2,6 +2,7 @@
 from an answer.
 """
 
+import json
 import sys
 
 import pytest
@@ -16,6 +17,7 @@ from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.report import compare
 from ifqa.report.compare import compare_pair, compare_to_first
+from ifqa.report.gate import check_gate
 from ifqa.report.table import render_text
 from ifqa.scoring import per_question
 from ifqa.scoring.statistics import holm_correction, paired_randomization
@@ -298,6 +300,39 @@ def test_experiments_that_share_no_question_are_refused(three):
     ]
     with pytest.raises(IfqaError, match="share no question"):
         compare_to_first(three[0], parts, "EM", common=True)
+
+
+@pytest.fixture
+def marked(three, monkeypatch):
+    """B's models have seen the benchmark, and its reader was trained on these questions."""
+    path = three[1].folder / "read/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["record"]["trained_on_them"] = True
+    path.write_text(json.dumps(manifest))
+    seen = {"b": "its model has seen them"}
+    monkeypatch.setattr(compare, "exposure_mark", lambda run: seen.get(run.experiment.name, ""))
+    return three
+
+
+MARK = "its model has seen them; the reader was trained on these questions"
+
+
+def test_a_pair_is_marked_with_what_its_models_have_seen(marked):
+    compared = compare_pair(*marked[:2])
+    assert f"\nB: {MARK}.\n" in str(compared)
+    assert compared.to_dict()["seen"] == {"a": "", "b": MARK}
+
+
+def test_several_are_marked_with_what_their_models_have_seen(marked):
+    compared = compare_to_first(marked[0], marked[1:])
+    assert f"\nB: {MARK}.\n" in render_text(compared.show)
+    assert compared.to_dict()["seen"] == {"a": "", "b": MARK, "c": ""}
+
+
+def test_the_gate_is_marked_with_what_its_models_have_seen(marked):
+    gate = check_gate(*marked[:2])
+    assert f"\nB: {MARK}.\n" in render_text(lambda console: gate.show(console, 0))
+    assert gate.to_dict()["seen"] == {"a": "", "b": MARK}
 
 
 def test_an_unknown_measure_is_refused(three):
