@@ -347,6 +347,11 @@ def compare_to_first(
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
+    if missing := [b.name for b in scored if measure and b.name not in differences[measure]]:
+        raise ConfigError(
+            f"{', '.join(missing)} has no scores in {measure}; leave it out, or compare in a "
+            "measure that all experiments have"
+        )
     corrected: dict[str, dict[str, Difference]] = {}
     for key in [measure] if measure else first.scheme.keys([*differences]):
         ps = holm_correction([difference.p for difference in differences[key].values()])

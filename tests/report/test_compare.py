@@ -325,7 +325,7 @@ def test_a_pair_is_marked_with_what_its_models_have_seen(marked):
 
 def test_several_are_marked_with_what_their_models_have_seen(marked):
     compared = compare_to_first(marked[0], marked[1:])
-    assert f"\nB: {MARK}.\n" in render_text(compared.show)
+    assert f"\nB: {MARK}." in render_text(compared.show)
     assert compared.to_dict()["seen"] == {"a": "", "b": MARK, "c": ""}
 
 
@@ -338,6 +338,19 @@ def test_the_gate_is_marked_with_what_its_models_have_seen(marked):
 def test_an_unknown_measure_is_refused(three):
     with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
         compare_to_first(three[0], three[1:], "nonsense")
+
+
+def test_a_measure_that_an_experiment_lacks_is_refused(importable, three):
+    write(
+        "my_extra.py",
+        "from ifqa.protocols import Measure\nONE = Measure('one', lambda *_: 1.0)\n",
+    )
+    for name in "ab":
+        file = importable / f"experiments/{name}.toml"
+        file.write_text('measures = ["my_extra:ONE"]\n' + file.read_text())
+        stages.run(Run(load_experiment(name)))
+    with pytest.raises(IfqaError, match=r"^c has no scores in one; leave it out"):
+        compare_to_first(load_experiment("a"), [load_experiment("b"), three[2]], "one")
 
 
 def test_an_experiment_named_twice_is_refused(three):

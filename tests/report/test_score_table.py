@@ -16,7 +16,7 @@ from ifqa.config.overrides import override
 from ifqa.config.sweep import Variation
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.report import score_table
+from ifqa.report import compare
 from ifqa.report.compare import compare_to_first
 from ifqa.report.score_table import NamedRow, ScoreTable, make_score_table
 from ifqa.report.table import Table, latex_text
@@ -120,14 +120,14 @@ def test_a_row_over_seeds_has_their_mean_with_the_standard_deviation():
 @pytest.mark.usefixtures("three")
 def test_a_note_is_said_once_for_all_rows_that_it_is_about(monkeypatch):
     marks = {"a": "seen", "b": "seen", "c": "unseen"}
-    monkeypatch.setattr(score_table, "exposure_mark", lambda run: marks[run.experiment.name])
+    monkeypatch.setattr(compare, "exposure_mark", lambda run: marks[run.experiment.name])
     notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
     assert notes[-2:] == ("a; b: seen.", "c: unseen.")
 
 
 @pytest.mark.usefixtures("three")
 def test_a_note_about_all_rows_names_none(monkeypatch):
-    monkeypatch.setattr(score_table, "exposure_mark", lambda run: "seen")
+    monkeypatch.setattr(compare, "exposure_mark", lambda run: "seen")
     assert make_score_table(rows("a", "b"), ["EM"]).notes[-1] == "All rows: seen."
 
 
