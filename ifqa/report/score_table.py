@@ -53,8 +53,10 @@ class ScoreRow:
     name: str
     experiments: tuple[str, ...]
     seeds: tuple[int, ...]
-    over: str  # which questions
+    over: str  # which questions, in words
     cells: tuple[Cell | None, ...]
+    # The questions of its runs, by fingerprint; equal words may mean others, if chosen by id
+    questions: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,12 @@ class ScoreTable:
         questions.
         """
         best: set[tuple[int, int]] = set()
-        for over in {row.over for row in self.rows}:
+        for questions in {row.questions for row in self.rows}:
             for column, is_low in enumerate(self.low_is_best):
                 shown = {
                     number: float(one_decimal(cell.value))
                     for number, row in enumerate(self.rows)
-                    if row.over == over and (cell := row.cells[column])
+                    if row.questions == questions and (cell := row.cells[column])
                 }
                 if len(shown) > 1:
                     wanted = (min if is_low else max)(shown.values())
@@ -298,7 +300,7 @@ def make_score_table(
         notes.append("Brackets hold 95% intervals.")
     if against:
         notes += _compare(rows, scored, columns, _find_row(rows, against), cells)
-    notes += _row_notes(rows, scored)
+    notes += _row_notes(rows, scored) + _other_questions(rows, scored)
     return ScoreTable(
         tuple(columns),
         tuple((titles or {}).get(column, column) for column in columns),
@@ -310,6 +312,7 @@ def make_score_table(
                 row.variation.seeds,
                 _over(runs),
                 tuple(cells_of_row),
+                _questions(runs),
             )
             for row, runs, cells_of_row in zip(rows, scored, cells, strict=True)
         ),
@@ -375,6 +378,22 @@ def _over(runs: Sequence[ScoredExperiment]) -> str:
     if partial:
         return f"{split}, {partial}"
     return f"{pluralize(runs[0].scores['questions'], 'question')} of {split}"
+
+
+def _questions(runs: Sequence[ScoredExperiment]) -> frozenset[str]:
+    return frozenset(run.run.questions_identity for run in runs)
+
+
+def _other_questions(rows: Sequence[NamedRow], scored: Scored) -> list[str]:
+    """Notes on rows over different questions that the same words describe."""
+    alike: dict[str, dict[str, frozenset[str]]] = {}
+    for row, runs in zip(rows, scored, strict=True):
+        alike.setdefault(_over(runs), {})[row.name] = _questions(runs)
+    return [
+        f"{'; '.join(questions)}: not all over the same questions, though as many."
+        for questions in alike.values()
+        if len({*questions.values()}) > 1
+    ]
 
 
 def _seed_notes(rows: Sequence[NamedRow]) -> list[str]:

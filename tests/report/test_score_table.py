@@ -100,6 +100,16 @@ def test_scores_over_other_questions_are_not_the_best():
         make_score_table([*rows("a"), NamedRow("first", Variation("", (limited,)))], ["EM"], "a")
 
 
+def test_no_score_is_the_best_among_questions_chosen_by_other_ids():
+    for name, numbers in (("x", range(3)), ("y", range(10, 13))):
+        chosen = [f"sample/dev/{number}" for number in numbers]
+        run_answers(name, range(2), f"questions = {chosen}")
+    table = make_score_table(rows("x", "y"), ["EM"])
+    assert [row.cells[0].value for row in table.rows if row.cells[0]] == [pytest.approx(200 / 3), 0]
+    assert table.best == set()
+    assert table.notes[-1] == "x; y: not all over the same questions, though as many."
+
+
 @pytest.mark.usefixtures("three")
 def test_a_row_over_seeds_has_their_mean_with_the_standard_deviation():
     runs = tuple(override(load_experiment("a"), {"sample": 20, "seed": seed}) for seed in range(3))
