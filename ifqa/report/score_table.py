@@ -19,7 +19,7 @@ from ifqa.report.compare import ScoredExperiment, comparable_questions, measure_
 from ifqa.report.table import Table, latex_text, markdown_cell
 from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.scoring.statistics import holm_correction
-from ifqa.scoring.stored_scores import partial_notice
+from ifqa.scoring.stored_scores import partial_notice, row_score
 
 LEVEL = 0.05  # of a significance mark
 _MARK = "*"
@@ -57,6 +57,8 @@ class ScoreRow:
     cells: tuple[Cell | None, ...]
     # The questions of its runs, by fingerprint; equal words may mean others, if chosen by id
     questions: frozenset[str]
+    # For each column the questions that its score counts, which may depend on the system
+    counted: tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class ScoreTable:
     @cached_property
     def best(self) -> set[tuple[int, int]]:
         """Row and column of the best scores, as they are shown, among the rows over the same
-        questions.
+        questions. A column in which these rows count different ones has none.
         """
         best: set[tuple[int, int]] = set()
         for questions in {row.questions for row in self.rows}:
@@ -92,7 +94,8 @@ class ScoreTable:
                     for number, row in enumerate(self.rows)
                     if row.questions == questions and (cell := row.cells[column])
                 }
-                if len(shown) > 1:
+                counted = {self.rows[number].counted[column] for number in shown}
+                if len(shown) > 1 and len(counted) == 1:
                     wanted = (min if is_low else max)(shown.values())
                     best |= {(row, column) for row, value in shown.items() if value == wanted}
         return best
@@ -313,6 +316,9 @@ def make_score_table(
                 _over(runs),
                 tuple(cells_of_row),
                 _questions(runs),
+                tuple(
+                    frozenset(_counted_questions(run, column) for run in runs) for column in columns
+                ),
             )
             for row, runs, cells_of_row in zip(rows, scored, cells, strict=True)
         ),
@@ -382,6 +388,21 @@ def _over(runs: Sequence[ScoredExperiment]) -> str:
 
 def _questions(runs: Sequence[ScoredExperiment]) -> frozenset[str]:
     return frozenset(run.run.questions_identity for run in runs)
+
+
+def _counted_questions(run: ScoredExperiment, column: str) -> str:
+    """The ids of the questions that a score counts: of "gold_read.EM", those whose reader got a
+    gold passage.
+    """
+    part, _, key = column.rpartition(".")
+    rows = [
+        row
+        for row in run.rows.values()
+        if part not in run.scores["subsets"] or part in row["subsets"]
+    ]
+    # A measure of sets has no score in the rows, and counts all
+    scored = [row["id"] for row in rows if row_score(row, key) is not None]
+    return " ".join(sorted(scored or [row["id"] for row in rows]))
 
 
 def _other_questions(rows: Sequence[NamedRow], scored: Scored) -> list[str]:

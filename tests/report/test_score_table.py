@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prediction_files import run_answers
 from refusals import refused
+from scored_experiments import benchmark, ctxs, scored
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
@@ -108,6 +109,33 @@ def test_no_score_is_the_best_among_questions_chosen_by_other_ids():
     assert [row.cells[0].value for row in table.rows if row.cells[0]] == [pytest.approx(200 / 3), 0]
     assert table.best == set()
     assert table.notes[-1] == "x; y: not all over the same questions, though as many."
+
+
+def test_no_score_is_the_best_where_systems_count_different_questions():
+    texts = [f"If so, who was {n}?" for n in range(4)]
+    gold = [
+        f"She{n} was a tailor of the town of Ayr, born there in the year {n}." for n in range(4)
+    ]
+    benchmark(
+        *(
+            {"question": text, "answers": ["x"], "context": [passage]}
+            for text, passage in zip(texts, gold, strict=True)
+        )
+    )
+    found = ctxs(
+        "found.json",
+        *(
+            (text, [("1", "", "Nothing of use here."), ("2", "", passage)][:: 1 if n else -1])
+            for n, (text, passage) in enumerate(zip(texts, gold, strict=True))
+        ),
+    )
+    for name, depth in (("few", 1), ("more", 2)):
+        scored(name, found, dict.fromkeys(range(4), "x"), reader=f"passages = {depth}")
+    table = make_score_table(rows("few", "more"), ["gold_read.EM", "EM"])
+    few, more = (cells(table, "gold_read.EM")[name] for name in ("few", "more"))
+    assert None not in (few, more)
+    assert (few.questions, more.questions) == (1, 4)
+    assert {column for _, column in table.best} == {1}
 
 
 @pytest.mark.usefixtures("three")
