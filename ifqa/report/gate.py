@@ -38,6 +38,8 @@ _REASONS = {
     "training": "the training questions, which decide the subsets, changed",
     "passages": "the passages of the corpus changed",
 }
+#: The same, for an input that only one of two scores has: what that one has.
+_HAS = {"training": "training questions, which decide the subsets", "passages": "a corpus"}
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,12 @@ def refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> N
             f"{wanted}: measured by another {min(changed)}; run both again, or store new scores"
         )
     for key, reason in _REASONS.items():
+        if key in _HAS and (key in a.inputs) != (key in b.inputs):
+            name = a.name if key in a.inputs else b.name
+            raise ConfigError(
+                f"{wanted}: only {name} has {_HAS[key]}; compare experiments that both have it, or "
+                "leave out --fail-if-worse"
+            )
         if a.inputs.get(key) != b.inputs.get(key):
             raise ConfigError(
                 f"{wanted}: {reason}; run both again, or store new scores to compare with"

@@ -235,13 +235,20 @@ def test_other_questions_are_refused(stored):
         ("version", "different versions of the scorer"),
     ],
 )
-def test_scores_of_other_inputs_are_refused_with_the_reason(good, key, reason):
-    shutil.copytree("experiments/good/score", "stored")
-    manifest = json.loads(Path("stored/manifest.json").read_text())
-    manifest["inputs"][key] = "another"
-    Path("stored/manifest.json").write_text(json.dumps(manifest))
+def test_scores_of_other_inputs_are_refused_with_the_reason(key, reason):
+    a, b = (SimpleNamespace(name="n", inputs={key: value}) for value in "12")
     with pytest.raises(IfqaError, match=reason):
-        check_gate(Path("stored"), good)
+        refuse_changes(a, b)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_scores_without_a_corpus_are_refused_with_that_reason(order):
+    both = (
+        SimpleNamespace(name="gold", inputs={}),
+        SimpleNamespace(name="bm25", inputs={"passages": "1"}),
+    )
+    with pytest.raises(IfqaError, match="only bm25 has a corpus; compare experiments that both"):
+        refuse_changes(*(both[number] for number in order))
 
 
 def measured_by(measure, version):
