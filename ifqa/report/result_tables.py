@@ -8,7 +8,18 @@ from itertools import groupby
 
 from rich.console import Console
 
-from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED, find_score, part_scores, verdict
+from ifqa.config.expected import (
+    NEAR,
+    OFF,
+    OK,
+    OTHER_SET,
+    PART,
+    RETIRED,
+    Expected,
+    find_score,
+    part_scores,
+    verdict,
+)
 from ifqa.config.experiment import base_experiments
 from ifqa.formatting import format_duration, one_decimal, pluralize
 from ifqa.pipeline.probe import Loss
@@ -224,9 +235,14 @@ def _group_cell(entry: Entry, group: str, key: str) -> str:
     cells = [_score_cell(entry, f"{group}.{key}")]
     for expected in entry.experiment.expected:
         if expected.measure == f"{group}.{key}":
-            judgement = f" {verdict(entry.scores, expected)}" if entry.scores else ""
-            cells.append(f"expected {expected.value:g}{judgement}")
+            cells.append(f"expected {expected.value:g} {_judgement(entry, expected)}".rstrip())
     return "; ".join(filter(None, cells))
+
+
+def _judgement(entry: Entry, expected: Expected) -> str:
+    """The verdict on an expected value; empty without one, as beside PARTIAL."""
+    judged = verdict(entry.scores, expected) if entry.scores else PART
+    return "" if judged == PART else judged
 
 
 def _source_note(entries: Sequence[Entry]) -> str:
@@ -287,10 +303,10 @@ def _expected_cell(entry: Entry) -> str:
             continue
         name = f"{measure} ({part.replace('_', ' ')})" if part else measure
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
-        is_judged = entry.scores and not expected.differs and len(every) > 1
-        judgement = f" {verdict(entry.scores, expected)}" if entry.scores and is_judged else ""
+        is_judged = not expected.differs and len(every) > 1
+        judgement = _judgement(entry, expected) if is_judged else ""
         values.setdefault(expected.differs, []).append(
-            f"{name} {expected.value:g}{tolerance}{judgement}"
+            f"{name} {expected.value:g}{tolerance} {judgement}".rstrip()
         )
     return "; ".join(
         ", ".join(of) + (f" [{differs}]" if differs else "") for differs, of in values.items()

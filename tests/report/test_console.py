@@ -332,3 +332,10 @@ def test_an_excerpt_keeps_the_highlights():
     rest = " by Ash and Bo. It was sold in 1951 to Cy."
     pieces = ["It rose early. It was built in ", "1951", f"{rest} Nobody came to it at all."]
     assert excerpt(pieces, "When was it built?") == [*pieces[:2], f"{rest} …"]
+
+
+def test_a_part_of_the_split_does_not_fail_by_its_expected_scores(here, capsys):
+    experiment = run_answers("p", range(4), "limit = 8\n[expected.EM]\nvalue = 90")
+    run = Run(experiment)
+    assert show_scores(run, experiment.folder / "score") == 0
+    assert "EM 50.0, expected 90: no verdict on a part of the split" in capsys.readouterr().out
