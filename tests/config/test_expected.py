@@ -50,6 +50,12 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
     assert verdict(SCORES, expected) == wanted
 
 
+def test_a_score_at_the_edge_of_its_tolerance_is_ok():
+    scores = {"measures": {"EM": EM | {"value": 60.2410}}, "subsets": {}}
+    assert verdict(scores, Expected("EM", 60.34, 0.1)) == OK
+    assert verdict(scores, Expected("EM", 60.35, 0.1)) == OFF
+
+
 @pytest.mark.parametrize(
     ("counts", "wanted"),
     [
