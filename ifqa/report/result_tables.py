@@ -47,8 +47,8 @@ _LOSSES_NOTE = (
 )
 _SUMMARY_NOTE = (
     "The best row has the best headline score on a split, among experiments over the whole "
-    "split that search a corpus, or "
-    "among all if none searches. Experiments with the annotated passages are left out."
+    "split that search a corpus, or among all if none searches. An experiment with the annotated "
+    "passages is shown only where all experiments have them, and then its row says so."
 )
 READERS = "Every reader on every benchmark"
 _READERS_NOTE = (
@@ -504,11 +504,16 @@ def summary_table(entries: Sequence[Entry]) -> Table:
 def _summary_order(entry: Entry, key: str, mean: ScoreInterval) -> tuple[bool, bool, float]:
     """What makes an entry a better row: passages that were retrieved, a corpus, the score."""
     experiment = entry.experiment
-    given_gold = experiment.retriever is not None and experiment.retriever.name == "gold"
     value = mean["value"]
     if not experiment.scheme.best_value(key):
         value = -value
-    return not given_gold, bool(experiment.corpus), value
+    return not _has_gold(entry), bool(experiment.corpus), value
+
+
+def _has_gold(entry: Entry) -> bool:
+    """Whether the reader is given the annotated passages."""
+    retriever = entry.experiment.retriever
+    return retriever is not None and retriever.name == "gold"
 
 
 def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
@@ -516,7 +521,9 @@ def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
     assert headline
     key, mean = headline
     score = f"{entry.experiment.scheme.display_name(key)} {_format_score(mean)}"
-    return split, entry.experiment.display_name, score, verdict_cell(entry)
+    given = "with the annotated passages" if _has_gold(entry) else ""
+    verdict_text = "; ".join(filter(None, (given, verdict_cell(entry))))
+    return split, entry.experiment.display_name, score, verdict_text
 
 
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:
