@@ -51,7 +51,7 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
 
 
 def test_a_score_at_the_edge_of_its_tolerance_is_ok():
-    scores = {"measures": {"EM": EM | {"value": 60.2410}}, "subsets": {}}
+    scores: Any = {"measures": {"EM": EM | {"value": 60.2410}}, "subsets": {}}
     assert verdict(scores, Expected("EM", 60.34, 0.1)) == OK
     assert verdict(scores, Expected("EM", 60.35, 0.1)) == OFF
 

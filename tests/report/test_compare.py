@@ -318,7 +318,7 @@ MARK = "its model has seen them; the reader was trained on these questions"
 
 
 def test_a_pair_is_marked_with_what_its_models_have_seen(marked):
-    compared = compare_pair(*marked[:2])
+    compared = compare_pair(marked[0], marked[1])
     assert f"\nB: {MARK}.\n" in str(compared)
     assert compared.to_dict()["seen"] == {"a": "", "b": MARK}
 
@@ -330,7 +330,7 @@ def test_several_are_marked_with_what_their_models_have_seen(marked):
 
 
 def test_the_gate_is_marked_with_what_its_models_have_seen(marked):
-    gate = check_gate(*marked[:2])
+    gate = check_gate(marked[0], marked[1])
     assert f"\nB: {MARK}.\n" in render_text(lambda console: gate.show(console, 0))
     assert gate.to_dict()["seen"] == {"a": "", "b": MARK}
 

@@ -228,6 +228,10 @@ def test_other_questions_are_refused(stored):
         check_gate(stored, more)
 
 
+def made_from(name, inputs):
+    return SimpleNamespace(name=name, inputs=inputs)
+
+
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
@@ -236,23 +240,19 @@ def test_other_questions_are_refused(stored):
     ],
 )
 def test_scores_of_other_inputs_are_refused_with_the_reason(key, reason):
-    a, b = (SimpleNamespace(name="n", inputs={key: value}) for value in "12")
     with pytest.raises(IfqaError, match=reason):
-        refuse_changes(a, b)
+        refuse_changes(made_from("a", {key: "1"}), made_from("b", {key: "2"}))
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_scores_without_a_corpus_are_refused_with_that_reason(order):
-    both = (
-        SimpleNamespace(name="gold", inputs={}),
-        SimpleNamespace(name="bm25", inputs={"passages": "1"}),
-    )
+    both = made_from("gold", {}), made_from("bm25", {"passages": "1"})
     with pytest.raises(IfqaError, match="only bm25 has a corpus; compare experiments that both"):
         refuse_changes(*(both[number] for number in order))
 
 
 def measured_by(measure, version):
-    return SimpleNamespace(name="n", inputs={"measured_by": {measure: version}})
+    return made_from("n", {"measured_by": {measure: version}})
 
 
 def test_a_further_measure_is_compared():
