@@ -373,7 +373,7 @@ def test_a_pair_is_won_or_lost_once(obedient):
 
 
 def test_the_pairs_that_differ_are_listed(obedient):
-    largest = compare_pair(*obedient, "right", 10).largest
+    largest = compare_pair(obedient[0], obedient[1], "right", 10).largest
     assert [question.id for question, _, _ in largest] == [
         question.id for question in Run(obedient[0]).questions[30:40:2]
     ]
