@@ -14,6 +14,7 @@ loses under the first two; a reader that answers from memory loses nothing under
 """
 
 import logging
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -40,7 +41,9 @@ from ifqa.pipeline.stage_outputs import (
 from ifqa.pipeline.system import System
 from ifqa.records import Hit, Question
 from ifqa.scoring.aggregation import aggregate_rows
+from ifqa.scoring.intervals import report_interval
 from ifqa.scoring.per_question import score_question
+from ifqa.scoring.statistics import to_percent
 from ifqa.storage.artifacts import (
     Artifact,
     compute_fingerprint,
@@ -74,7 +77,7 @@ class Loss:
     Scores are in percent.
 
     `loss` is `before` minus `after`, `low` to `high` its 95% bootstrap interval, and `p` that of a
-    paired randomisation test.
+    paired randomisation test. There is no interval over too few questions, nor one without width.
     """
 
     probe: str
@@ -84,8 +87,8 @@ class Loss:
     before: float
     after: float
     loss: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float
 
 
@@ -260,9 +263,19 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     for key, count, paired in after.differences(
         before, scheme.table_keys(names) or names, experiment.seed
     ):
-        second, first, delta, low, high = paired.percents()
+        _, *ends = report_interval(paired.interval, paired.units, is_share=False)
+        low, high = (None if math.isnan(end) else to_percent(end) for end in ends)
         yield Loss(
-            name, key, count, len(run.questions) - count, first, second, delta, low, high, paired.p
+            name,
+            key,
+            count,
+            len(run.questions) - count,
+            to_percent(paired.second),
+            to_percent(paired.first),
+            to_percent(paired.delta),
+            low,
+            high,
+            paired.p,
         )
 
 

@@ -15,7 +15,7 @@ from ifqa.plugins import code_fingerprint, source_file
 from ifqa.records import Passage, Prediction, fingerprint_questions
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import aggregate_rows
-from ifqa.scoring.stored_scores import QuestionRow
+from ifqa.scoring.stored_scores import QuestionRow, read_scores
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.files import sha256, write_json, write_jsonl
 from ifqa.workers.pool import Workers
@@ -33,7 +33,7 @@ class Score(Stage[Run]):
 
     def inputs(self, run: Run) -> dict[str, object]:
         """The questions, their benchmark and unit, the added measures, the run, passages and
-        predictions, and the scorer's version.
+        predictions, and the scorer's version; of a part of the split also the split's size.
         """
         experiment = run.experiment
         benchmark = run.benchmark
@@ -49,6 +49,9 @@ class Score(Stage[Run]):
             **_unit(run),
             "questions": run.questions_identity,
         }
+        # A part says nothing of the split that it is taken from, which may have grown
+        if len(run.questions) < len(run.split) and not self._older_with_size(run):
+            inputs["split_size"] = len(run.split)
         # A subset of questions depends on it
         if split := benchmark.training_split(experiment.split):
             inputs["training"] = fingerprint_questions(
@@ -58,6 +61,19 @@ class Score(Stage[Run]):
         if experiment.reader:
             inputs["predictions"] = run.identity(READ)
         return inputs
+
+    def _older_with_size(self, run: Run) -> bool:
+        """Whether there are scores of an earlier version, without the size among their inputs, but
+        over a split of today's size: they stay current.
+        """
+        artifact = run.artifact(self.name)
+        if (
+            artifact.manifest is None
+            or artifact.damage
+            or "split_size" in artifact.manifest["inputs"]
+        ):
+            return False
+        return read_scores(artifact.folder).get("of") == len(run.split)
 
     def make(
         self,

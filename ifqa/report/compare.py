@@ -2,28 +2,32 @@
 and p-value.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rich.console import Console
 
 from ifqa.config.experiment import Experiment, base_experiments
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
 from ifqa.formatting import one_decimal, pluralize
+from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
+from ifqa.protocols import SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.scores import read_content
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
+from ifqa.scoring.intervals import report_interval
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.statistics import holm_correction
+from ifqa.scoring.statistics import holm_correction, indexes_by_name, to_percent
 from ifqa.scoring.stored_scores import (
     QuestionRow,
     partial_notice,
@@ -42,21 +46,24 @@ class Difference:
     """The difference between two experiments in a measure, over the questions that both scored.
 
     `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap
-    interval are in percent. `p` is the two-sided p-value of a paired randomisation test. The
+    interval are in percent; the ends are None where a score would have no interval either, or if it
+    has no width. `p` is the two-sided p-value of a paired randomisation test. The
     bootstrap and the test both resample the measure's units. `won`, `lost` and `tied` count the
-    questions on which the second is better, worse and equally good; None for a measure of sets.
+    questions on which the second is better, worse and equally good, or units of questions if `unit`
+    names another, such as "pair"; None for a measure of sets that is no mean over units.
     """
 
     measure: str
     first: float
     second: float
     delta: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float
     won: int | None
     lost: int | None
     tied: int | None
+    unit: str = "question"
 
     def to_dict(self) -> dict[str, object]:
         """The difference as plain data; `delta` is called "more"."""
@@ -68,8 +75,22 @@ class Difference:
         """
         scores = [one_decimal(self.first), one_decimal(self.second), one_decimal(self.delta, "+")]
         counts = [f"{'-' if n is None else n}" for n in (self.won, self.lost, self.tied)]
-        interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
+        interval = "-"
+        if self.low is not None and self.high is not None:
+            interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
         return [*scores, interval, p_cell(self.p), *counts]
+
+
+def count_note(differences: Iterable[Difference]) -> str:
+    """A sentence that says which measures count other units than questions; empty for none."""
+    counted: dict[str, list[str]] = {}
+    for difference in differences:
+        counts = (difference.won, difference.lost, difference.tied)
+        if difference.unit != "question" and difference.won is not None:
+            count = pluralize(sum(number or 0 for number in counts), difference.unit)
+            counted.setdefault(count, []).append(difference.measure)
+    notes = [f"{', '.join(names)}: counted by {count}" for count, names in counted.items()]
+    return f"{'; '.join(notes)}." if notes else ""
 
 
 @dataclass(frozen=True)
@@ -86,8 +107,8 @@ class Comparison:
             questions.
         largest: questions, each with both experiments' rows of `per_question.jsonl`.
         sizes: the number of questions in each experiment.
-        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`);
-            empty for nothing.
+        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`), and
+            whether its reader was trained on these questions; empty for nothing.
         notices: what part of its split each experiment asked; empty for all of it.
     """
 
@@ -156,9 +177,9 @@ class Comparison:
             "randomisation test, intervals by bootstrap."
         )
         console.print(note, soft_wrap=True)
-        for letter, mark in zip("AB", self.marks, strict=True):
-            if mark:
-                console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
+        if note := count_note(self.differences):
+            console.print(sanitize(note), soft_wrap=True)
+        show_marks(console, dict(zip("AB", self.marks, strict=True)))
         for question, row, other in self.largest:
             gold = (
                 f"[dim]{sanitize(question.id)}, wanted: "
@@ -183,6 +204,13 @@ class Comparison:
         return f"<p>{title}</p>{table._repr_html_()}"
 
 
+def show_marks(console: Console, marks: Mapping[str, str]) -> None:
+    """Print a line for each letter of an experiment that has a mark."""
+    for letter, mark in marks.items():
+        if mark:
+            console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
+
+
 @dataclass(frozen=True)
 class Comparisons:
     """Experiments compared with the first one.
@@ -194,8 +222,12 @@ class Comparisons:
     first: str  # its name
     scheme: ScoringScheme
     differences: dict[str, dict[str, Difference]]
+    questions: int  # that all experiments share; each difference is over these
+    sizes: dict[str, int]  # experiment -> the number of its questions
     # Experiment -> what part of its split it asked; empty for all of it
     notices: dict[str, str] = field(default_factory=dict)
+    # Experiment -> what `Comparison.marks` has
+    marks: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
         """The differences as plain data."""
@@ -207,8 +239,10 @@ class Comparisons:
             ]
         return {
             "a": self.first,
+            "questions": {"compared": self.questions, "experiments": self.sizes},
             "p": "corrected by Holm's method within each measure",
             "differences": rows,
+            "seen": self.marks,
             "partial": self.notices,
         }
 
@@ -235,11 +269,22 @@ class Comparisons:
             for name, letter in letters.items()
         )
         note = (
-            "p from a paired randomisation test, corrected by Holm's method over the "
-            "experiments of a measure; intervals by bootstrap, not corrected."
+            f"{self._counts(letters)}; p from a paired randomisation test, corrected by Holm's "
+            "method over the experiments of a measure; intervals by bootstrap, not corrected."
         )
+        firsts = [next(iter(differences.values())) for differences in self.differences.values()]
+        note = f"{note} {count_note(firsts)}".rstrip()
         columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
+        show_marks(console, {letter: self.marks.get(name, "") for name, letter in letters.items()})
+
+    def _counts(self, letters: Mapping[str, str]) -> str:
+        """How many questions are compared, and of how many."""
+        counts = pluralize(self.questions, "question")
+        if {*self.sizes.values()} == {self.questions}:
+            return counts
+        sizes = [f"{letter} has {self.sizes[name]:,}" for name, letter in letters.items()]
+        return f"{counts} that all have ({', '.join(sizes)})"
 
 
 def compare_pair(
@@ -256,11 +301,13 @@ def compare_pair(
     b = ScoredExperiment(second)
     questions = comparable_questions(a, b, common)
     differences = measure_differences(a, b, questions)
+    known = [difference.measure for difference in differences]
+    if measure and measure not in known:
+        raise unknown_name("measure of both experiments", measure, known)
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
     sizes = (len(a.run.questions), len(b.run.questions))
-    marks = (exposure_mark(a.run), exposure_mark(b.run))
     return Comparison(
         first.name,
         second.name,
@@ -270,7 +317,7 @@ def compare_pair(
         measure,
         largest,
         sizes,
-        marks,
+        ("; ".join(a.marks), "; ".join(b.marks)),
         (a.notice, b.notice),
     )
 
@@ -280,6 +327,9 @@ def compare_to_first(
 ) -> Comparisons:
     """Compare each of the others with the first, in one measure or (if empty) in all shared
     ones.
+
+    With `common`, compare over the questions that all of them have; otherwise their questions must
+    be the same.
     """
     if len(others) >= len(ascii_uppercase):
         raise ConfigError(
@@ -290,19 +340,32 @@ def compare_to_first(
         raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
     a = ScoredExperiment(first)
-    notices = {a.name: a.notice}
-    for b in map(ScoredExperiment, others):
-        notices[b.name] = b.notice
-        for difference in measure_differences(a, b, comparable_questions(a, b, common)):
+    scored = [ScoredExperiment(experiment) for experiment in others]
+    questions = _shared_by_all(a, scored, common)
+    for b in scored:
+        for difference in measure_differences(a, b, questions):
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
+    if missing := [b.name for b in scored if measure and b.name not in differences[measure]]:
+        raise ConfigError(
+            f"{', '.join(missing)} has no scores in {measure}; leave it out, or compare in a "
+            "measure that all experiments have"
+        )
     corrected: dict[str, dict[str, Difference]] = {}
     for key in [measure] if measure else first.scheme.keys([*differences]):
         ps = holm_correction([difference.p for difference in differences[key].values()])
         pairs = zip(differences[key].items(), ps, strict=True)
         corrected[key] = {name: replace(difference, p=p) for (name, difference), p in pairs}
-    return Comparisons(first.name, first.scheme, corrected, notices)
+    return Comparisons(
+        first.name,
+        first.scheme,
+        corrected,
+        len(questions),
+        {each.name: len(each.rows) for each in (a, *scored)},
+        {each.name: each.notice for each in (a, *scored)},
+        {each.name: "; ".join(each.marks) for each in (a, *scored)},
+    )
 
 
 class ScoredExperiment:
@@ -330,6 +393,19 @@ class ScoredExperiment:
     @property
     def reads(self) -> bool:
         return self.experiment.reader is not None
+
+    @property
+    def marks(self) -> list[str]:
+        """What its models have seen of the benchmark, and whether its reader was trained on these
+        questions, or its confidence fitted on them.
+        """
+        marks = [mark] if (mark := exposure_mark(self.run)) else []
+        reading = self.run.artifact(READ.name).manifest if self.reads else None
+        if reading and reading["record"].get("trained_on_them"):
+            marks.append("the reader was trained on these questions")
+        elif reading and reading["record"].get("calibrated_on_them"):
+            marks.append("the confidence was fitted on these questions")
+        return marks
 
     def predictions(self) -> Iterable[Prediction]:
         return predictions_of(self.experiment, self.run.questions)
@@ -361,8 +437,27 @@ class StoredScores:
     def reads(self) -> bool:
         return any("answer" in row for row in self.rows.values())
 
+    @property
+    def marks(self) -> list[str]:
+        """None: a score folder does not name its models."""
+        return []
+
     def predictions(self) -> Iterable[Prediction]:
-        return [Prediction(row["id"], row.get("answer", "")) for row in self.rows.values()]
+        return [_prediction_of(row) for row in self.rows.values()]
+
+
+def _prediction_of(row: QuestionRow) -> Prediction:
+    """What a row says of the prediction that it scores; it does not say why one failed."""
+    candidate = row.get("candidate", "")
+    return Prediction(
+        row["id"],
+        row.get("answer", ""),
+        error="failed" if row.get("failed") else "",
+        factual=row.get("factual", ""),
+        confidence=row.get("confidence"),
+        candidate=candidate,
+        abstention="abstained" if row.get("abstained") and not candidate else "",
+    )
 
 
 def _sample(
@@ -406,6 +501,20 @@ def comparable_questions(
     return questions
 
 
+def _shared_by_all(
+    a: ScoredExperiment, others: Sequence[ScoredExperiment], common: bool
+) -> list[Question]:
+    """The questions that all have, in the first's order; raises like `comparable_questions`."""
+    shared = [comparable_questions(a, b, common) for b in others]
+    ids = set.intersection(*({question.id for question in questions} for questions in shared))
+    if not ids:
+        raise ConfigError(
+            f"{', '.join([a.name, *(b.name for b in others)])} share no question; "
+            "compare experiments over the same questions"
+        )
+    return [question for question in shared[0] if question.id in ids]
+
+
 def measure_differences(
     a: ScoredExperiment | StoredScores,
     b: ScoredExperiment,
@@ -425,10 +534,23 @@ def measure_differences(
         keys = [key for key in keys if key in only]
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
-        score, other, delta, low, high = paired.percents()
+        first_score, second_score = map(to_percent, (paired.first, paired.second))
+        _, *ends = report_interval(paired.interval, paired.units, is_share=False)
+        low, high = (None if math.isnan(end) else to_percent(end) for end in ends)
+        won, lost, tied = paired.counts or (None, None, None)
         differences.append(
             Difference(
-                key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)
+                key,
+                first_score,
+                second_score,
+                to_percent(paired.delta),
+                low,
+                high,
+                paired.p,
+                won,
+                lost,
+                tied,
+                scheme.measure(key).unit if _is_mean_of_units(scheme, key) else "question",
             )
         )
     if not differences and not only:
@@ -458,15 +580,48 @@ def question_changes(
 ) -> list[tuple[float, tuple[Question, QuestionRow, QuestionRow]]]:
     """By how much each question's score in a measure rose, with both rows.
 
-    Questions without a score are left out.
+    A measure that is a mean over units, such as pairs of questions, scores units: each is listed
+    once, as its first question, whose rows then hold the unit's score. Questions without a score
+    are left out.
     """
+    rows_of = [_rows_with_units(scored, b, questions, measure) for scored in (a, b)]
     changes = []
-    for question in questions:
-        rows = a.rows[question.id], b.rows[question.id]
+    for question, *rows in zip(questions, *rows_of, strict=True):
         first, second = (row_score(row, measure) for row in rows)
         if first is not None and second is not None:
-            changes.append((second - first, (question, *rows)))
+            changes.append((second - first, (question, rows[0], rows[1])))
     return changes
+
+
+def _is_mean_of_units(scheme: ScoringScheme, key: str) -> bool:
+    measure = scheme.measure(key)
+    return isinstance(measure, SetMeasure) and measure.mean_of_units
+
+
+def _rows_with_units(
+    scored: ScoredExperiment | StoredScores,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    measure: str,
+) -> list[QuestionRow]:
+    """The questions' rows; for a mean over units, the first row of each unit has the unit's score
+    in every mean over these units.
+    """
+    rows = [scored.rows[question.id] for question in questions]
+    scheme = b.experiment.scheme
+    if not _is_mean_of_units(scheme, measure):
+        return rows
+    sample = _sample(scored, questions, scheme, scored.reads)
+    units = sample.aggregator.unit_names(scheme.measure(measure), range(len(questions)))
+    keys = [key for key in sample.columns if key in scheme.keys([key])]
+    keys = [key for key in keys if _is_mean_of_units(scheme, key)]
+    keys = [key for key in keys if scheme.measure(key).unit == scheme.measure(measure).unit]
+    for members in indexes_by_name(units or [question.id for question in questions]).values():
+        first = members[0]
+        scores = {key: float(sample.columns[key][first]) for key in keys}
+        known = {key: score for key, score in scores.items() if not math.isnan(score)}
+        rows[first] = cast("QuestionRow", {**rows[first], **known})
+    return rows
 
 
 def _largest_differences(
@@ -480,9 +635,5 @@ def _largest_differences(
 
     Ties are in the questions' order.
     """
-    keys = {key for question in questions for key in a.rows[question.id]}
-    keys &= {key for question in questions for key in b.rows[question.id]}
-    if measure not in (known := a.experiment.scheme.keys(keys)):
-        raise unknown_name("measure of both experiments", measure, known)
     changes = [change for change in question_changes(a, b, questions, measure) if change[0]]
     return [entry for _, entry in sorted(changes, key=lambda change: -abs(change[0]))[:count]]

@@ -3,7 +3,7 @@ questions and passages.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from ifqa.report.compare import (
     Difference,
     ScoredExperiment,
     StoredScores,
+    count_note,
     measure_differences,
     measured_keys,
     question_changes,
+    show_marks,
 )
 from ifqa.report.table import Table, p_cell, sanitize
 from ifqa.scoring.intervals import MIN_UNITS
@@ -37,6 +39,8 @@ _REASONS = {
     "training": "the training questions, which decide the subsets, changed",
     "passages": "the passages of the corpus changed",
 }
+#: The same, for an input that only one of two scores has: what that one has.
+_HAS = {"training": "training questions, which decide the subsets", "passages": "a corpus"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Gate:
     untested: list[str]  # measures that only the second has
     # Such as "3 paragraphs", if tests of answers swap so few units as wholes
     few_units: str = ""
+    marks: tuple[str, str] = ("", "")  # as `Comparison.marks`; a stored copy has none
 
     @property
     def failed(self) -> list[str]:
@@ -92,6 +97,7 @@ class Gate:
             "noticed": self.noticed,
             "untested": self.untested,
             "measures": rows,
+            "seen": dict(zip("ab", self.marks, strict=True)),
         }
         return about | verdict
 
@@ -112,6 +118,9 @@ class Gate:
             f"corrected by Holm's method over {pluralize(len(rows), 'measure')}. {self._power()}"
         )
         console.print(note, soft_wrap=True)
+        if note := count_note(measure.difference for measure in self.measures):
+            console.print(sanitize(note), soft_wrap=True)
+        show_marks(console, dict(zip("AB", self.marks, strict=True)))
         if self.untested:
             names = ", ".join(map(self.scheme.display_name, self.untested))
             console.print(
@@ -124,9 +133,10 @@ class Gate:
             for question, *rows in measure.worse
         }
         if worse:
+            units = {measure.difference.unit for measure in self.measures if measure.failed}
+            listed = pluralize(len(worse), units.pop() if len(units) == 1 else "question")
             console.print(
-                f"\n{', '.join(self.failed)} got worse on {len(worse):,} questions, A -> B:",
-                soft_wrap=True,
+                f"\n{', '.join(self.failed)} got worse on {listed}, A -> B:", soft_wrap=True
             )
         for question_id, (row, other) in list(worse.items())[:count]:
             scores = [
@@ -188,7 +198,8 @@ def check_gate(first: Experiment | Path, second: Experiment, measure: str = "") 
     b = ScoredExperiment(second)
     a = StoredScores(first) if isinstance(first, Path) else ScoredExperiment(first)
     refuse_changes(a, b)
-    return judge(a, b, measure)
+    marks = ("; ".join(a.marks), "; ".join(b.marks))
+    return replace(judge(a, b, measure), marks=marks)
 
 
 def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str = "") -> Gate:
@@ -264,6 +275,12 @@ def refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> N
             f"{wanted}: measured by another {min(changed)}; run both again, or store new scores"
         )
     for key, reason in _REASONS.items():
+        if key in _HAS and (key in a.inputs) != (key in b.inputs):
+            name = a.name if key in a.inputs else b.name
+            raise ConfigError(
+                f"{wanted}: only {name} has {_HAS[key]}; compare experiments that both have it, or "
+                "leave out --fail-if-worse"
+            )
         if a.inputs.get(key) != b.inputs.get(key):
             raise ConfigError(
                 f"{wanted}: {reason}; run both again, or store new scores to compare with"

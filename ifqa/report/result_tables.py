@@ -8,7 +8,18 @@ from itertools import groupby
 
 from rich.console import Console
 
-from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED, find_score, part_scores, verdict
+from ifqa.config.expected import (
+    NEAR,
+    OFF,
+    OK,
+    OTHER_SET,
+    PART,
+    RETIRED,
+    Expected,
+    find_score,
+    part_scores,
+    verdict,
+)
 from ifqa.config.experiment import base_experiments
 from ifqa.formatting import format_duration, one_decimal, pluralize
 from ifqa.pipeline.probe import Loss
@@ -36,8 +47,8 @@ _LOSSES_NOTE = (
 )
 _SUMMARY_NOTE = (
     "The best row has the best headline score on a split, among experiments over the whole "
-    "split that search a corpus, or "
-    "among all if none searches. Experiments with the annotated passages are left out."
+    "split that search a corpus, or among all if none searches. An experiment with the annotated "
+    "passages is shown only where all experiments have them, and then its row says so."
 )
 READERS = "Every reader on every benchmark"
 _READERS_NOTE = (
@@ -224,9 +235,14 @@ def _group_cell(entry: Entry, group: str, key: str) -> str:
     cells = [_score_cell(entry, f"{group}.{key}")]
     for expected in entry.experiment.expected:
         if expected.measure == f"{group}.{key}":
-            judgement = f" {verdict(entry.scores, expected)}" if entry.scores else ""
-            cells.append(f"expected {expected.value:g}{judgement}")
+            cells.append(f"expected {expected.value:g} {_judgement(entry, expected)}".rstrip())
     return "; ".join(filter(None, cells))
+
+
+def _judgement(entry: Entry, expected: Expected) -> str:
+    """The verdict on an expected value; empty without one, as beside PARTIAL."""
+    judged = verdict(entry.scores, expected) if entry.scores else PART
+    return "" if judged == PART else judged
 
 
 def _source_note(entries: Sequence[Entry]) -> str:
@@ -287,10 +303,10 @@ def _expected_cell(entry: Entry) -> str:
             continue
         name = f"{measure} ({part.replace('_', ' ')})" if part else measure
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
-        is_judged = entry.scores and not expected.differs and len(every) > 1
-        judgement = f" {verdict(entry.scores, expected)}" if entry.scores and is_judged else ""
+        is_judged = not expected.differs and len(every) > 1
+        judgement = _judgement(entry, expected) if is_judged else ""
         values.setdefault(expected.differs, []).append(
-            f"{name} {expected.value:g}{tolerance}{judgement}"
+            f"{name} {expected.value:g}{tolerance} {judgement}".rstrip()
         )
     return "; ".join(
         ", ".join(of) + (f" [{differs}]" if differs else "") for differs, of in values.items()
@@ -489,11 +505,16 @@ def summary_table(entries: Sequence[Entry]) -> Table:
 def _summary_order(entry: Entry, key: str, mean: ScoreInterval) -> tuple[bool, bool, float]:
     """What makes an entry a better row: passages that were retrieved, a corpus, the score."""
     experiment = entry.experiment
-    given_gold = experiment.retriever is not None and experiment.retriever.name == "gold"
     value = mean["value"]
     if not experiment.scheme.best_value(key):
         value = -value
-    return not given_gold, bool(experiment.corpus), value
+    return not _has_gold(entry), bool(experiment.corpus), value
+
+
+def _has_gold(entry: Entry) -> bool:
+    """Whether the reader is given the annotated passages."""
+    retriever = entry.experiment.retriever
+    return retriever is not None and retriever.name == "gold"
 
 
 def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
@@ -501,7 +522,9 @@ def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
     assert headline
     key, mean = headline
     score = f"{entry.experiment.scheme.display_name(key)} {_format_score(mean)}"
-    return split, entry.experiment.display_name, score, verdict_cell(entry)
+    given = "with the annotated passages" if _has_gold(entry) else ""
+    verdict_text = "; ".join(filter(None, (given, verdict_cell(entry))))
+    return split, entry.experiment.display_name, score, verdict_text
 
 
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:

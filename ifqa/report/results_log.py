@@ -241,6 +241,10 @@ def _is_valid(record: Record, run: Run) -> bool:
         return False
     if _identity_sections(recorded) != _identity_sections(experiment):
         return False
+    with suppress(IfqaError):  # a part's questions stay the same if the split grows
+        size = len(run.split)
+        if record["scores"].get("of", size) != size:
+            return False
     known = record.get("identities", {})
     return not known or all(
         known.get(key, digest) == digest for key, digest in compute_identities(run).items()

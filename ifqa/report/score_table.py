@@ -15,13 +15,11 @@ from ifqa.config.expected import count_scored, find_score
 from ifqa.config.sweep import Variation
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.formatting import is_formula, one_decimal, pluralize, printable_line
-from ifqa.pipeline.read import READ
 from ifqa.report.compare import ScoredExperiment, comparable_questions, measure_differences
-from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, latex_text, markdown_cell
 from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.scoring.statistics import holm_correction
-from ifqa.scoring.stored_scores import partial_notice
+from ifqa.scoring.stored_scores import partial_notice, row_score
 
 LEVEL = 0.05  # of a significance mark
 _MARK = "*"
@@ -57,8 +55,12 @@ class ScoreRow:
     name: str
     experiments: tuple[str, ...]
     seeds: tuple[int, ...]
-    over: str  # which questions
+    over: str  # which questions, in words
     cells: tuple[Cell | None, ...]
+    # The questions of its runs, by fingerprint; equal words may mean others, if chosen by id
+    questions: frozenset[str]
+    # For each column the questions that its score counts, which may depend on the system
+    counted: tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,18 @@ class ScoreTable:
     @cached_property
     def best(self) -> set[tuple[int, int]]:
         """Row and column of the best scores, as they are shown, among the rows over the same
-        questions.
+        questions. A column in which these rows count different ones has none.
         """
         best: set[tuple[int, int]] = set()
-        for over in {row.over for row in self.rows}:
+        for questions in {row.questions for row in self.rows}:
             for column, is_low in enumerate(self.low_is_best):
                 shown = {
                     number: float(one_decimal(cell.value))
                     for number, row in enumerate(self.rows)
-                    if row.over == over and (cell := row.cells[column])
+                    if row.questions == questions and (cell := row.cells[column])
                 }
-                if len(shown) > 1:
+                counted = {self.rows[number].counted[column] for number in shown}
+                if len(shown) > 1 and len(counted) == 1:
                     wanted = (min if is_low else max)(shown.values())
                     best |= {(row, column) for row, value in shown.items() if value == wanted}
         return best
@@ -303,7 +306,7 @@ def make_score_table(
         notes.append("Brackets hold 95% intervals.")
     if against:
         notes += _compare(rows, scored, columns, _find_row(rows, against), cells)
-    notes += _row_notes(rows, scored)
+    notes += _row_notes(rows, scored) + _other_questions(rows, scored)
     return ScoreTable(
         tuple(columns),
         tuple((titles or {}).get(column, column) for column in columns),
@@ -315,6 +318,10 @@ def make_score_table(
                 row.variation.seeds,
                 _over(runs),
                 tuple(cells_of_row),
+                _questions(runs),
+                tuple(
+                    frozenset(_counted_questions(run, column) for run in runs) for column in columns
+                ),
             )
             for row, runs, cells_of_row in zip(rows, scored, cells, strict=True)
         ),
@@ -399,6 +406,37 @@ def _over(runs: Sequence[ScoredExperiment]) -> str:
     return f"{pluralize(runs[0].scores['questions'], 'question')} of {split}"
 
 
+def _questions(runs: Sequence[ScoredExperiment]) -> frozenset[str]:
+    return frozenset(run.run.questions_identity for run in runs)
+
+
+def _counted_questions(run: ScoredExperiment, column: str) -> str:
+    """The ids of the questions that a score counts: of "gold_read.EM", those whose reader got a
+    gold passage.
+    """
+    part, _, key = column.rpartition(".")
+    rows = [
+        row
+        for row in run.rows.values()
+        if part not in run.scores["subsets"] or part in row["subsets"]
+    ]
+    # A measure of sets has no score in the rows, and counts all
+    scored = [row["id"] for row in rows if row_score(row, key) is not None]
+    return " ".join(sorted(scored or [row["id"] for row in rows]))
+
+
+def _other_questions(rows: Sequence[NamedRow], scored: Scored) -> list[str]:
+    """Notes on rows over different questions that the same words describe."""
+    alike: dict[str, dict[str, frozenset[str]]] = {}
+    for row, runs in zip(rows, scored, strict=True):
+        alike.setdefault(_over(runs), {})[row.name] = _questions(runs)
+    return [
+        f"{'; '.join(questions)}: not all over the same questions, though as many."
+        for questions in alike.values()
+        if len({*questions.values()}) > 1
+    ]
+
+
 def _seed_notes(rows: Sequence[NamedRow]) -> list[str]:
     seeds = dict.fromkeys(row.variation.seeds for row in rows if len(row.variation.seeds) > 1)
     return [
@@ -423,14 +461,7 @@ def _row_notes(rows: Sequence[NamedRow], scored: Scored) -> list[str]:
 
 def _warnings(runs: Sequence[ScoredExperiment]) -> list[str]:
     """What a reader has to know of a row's models."""
-    warnings = dict.fromkeys(exposure_mark(run.run) for run in runs)
-    for run in runs:
-        reading = run.run.artifact(READ.name).manifest if run.reads else None
-        if reading and reading["record"].get("trained_on_them"):
-            warnings["the reader was trained on these questions"] = None
-        elif reading and reading["record"].get("calibrated_on_them"):
-            warnings["the confidence was fitted on these questions"] = None
-    return [*filter(None, warnings)]
+    return [*dict.fromkeys(mark for run in runs for mark in run.marks)]
 
 
 def _find_row(rows: Sequence[NamedRow], name: str) -> int:

@@ -235,10 +235,11 @@ def _require_pairs(a: Values, b: Values) -> None:
 class PairedDifference(NamedTuple):
     """A statistic for two systems, from 0 to 1.
 
-    `delta` is second - first, `low` and `high` the ends of its 95% interval.
+    `delta` is second - first, `low` and `high` the ends of its 95% bootstrap interval over `units`
+    units, NaN if the measure has none. Whether to show it says `ifqa.scoring.intervals`.
 
     `counts`: on how many questions the second is better, worse and equally good; None if single
-    questions have no score.
+    questions have no score. A mean over units, such as pairs of questions, counts units.
     """
 
     first: float
@@ -247,10 +248,12 @@ class PairedDifference(NamedTuple):
     low: float
     high: float
     p: float
+    units: int
     counts: tuple[int, int, int] | None = None
 
-    def percents(self) -> list[float]:
-        return [to_percent(share) for share in self[:5]]
+    @property
+    def interval(self) -> Interval:
+        return self.delta, self.low, self.high
 
 
 class Statistic(ABC):
@@ -355,12 +358,16 @@ class MeanStatistic(Statistic):
             return None
         delta = mean_interval(second - first, seed, units=self.units, strata=self.strata)
         p = paired_randomization(first, second, seed, units=self.units)
+        means = [float(sum(scores)) / len(scores) for scores in (first, second)]
+        if isinstance(self.measure, SetMeasure) and self.units:
+            # All questions of a unit have its score
+            members = [indexes[0] for indexes in indexes_by_name(self.units).values()]
+            first = first[members]
+            second = second[members]
         counts = (
             count_wins(second, first) if self.measure.best == "high" else count_wins(first, second)
         )
-        return PairedDifference(
-            float(sum(first)) / len(first), float(sum(second)) / len(second), *delta, p, counts
-        )
+        return PairedDifference(means[0], means[1], *delta, p, self.n_units, counts)
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
         return mean_interval(self.scored, seed, units=self.units, strata=groups, macro=True)
@@ -414,9 +421,9 @@ class _ResampledStatistic(Statistic):
             ]
             deltas = np.nan_to_num(np.abs(both._scores(sides[1]) - both._scores(sides[0])))
             at_least += int((deltas >= abs(delta) - 1e-9).sum())
-        return PairedDifference(
-            self.value, other.value, delta, low, high, (at_least + 1) / (RESAMPLES + 1)
-        )
+        p = (at_least + 1) / (RESAMPLES + 1)
+        units = min(self.n_units, other.n_units)
+        return PairedDifference(self.value, other.value, delta, low, high, p, units)
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
         values = np.array([part.value for part in parts], dtype=float)
@@ -506,6 +513,13 @@ class ColumnStatistic(_ResampledStatistic):
         if self.has_interval:
             return super().interval(seed)
         return None if self.value is None else (self.value, math.nan, math.nan)
+
+    def difference(self, other: Self, seed: int) -> PairedDifference | None:
+        """The difference, the ends of whose interval are NaN if the measure has none."""
+        paired = super().difference(other, seed)
+        if paired is None or self.has_interval:
+            return paired
+        return paired._replace(low=math.nan, high=math.nan)
 
     def _scores(self, times: Numbers) -> Numbers:
         scores: Numbers = np.asarray(self.measure.score(self.scored, times), dtype=float)

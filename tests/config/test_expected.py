@@ -10,6 +10,7 @@ from ifqa.config.expected import (
     OFF,
     OK,
     OTHER_SET,
+    PART,
     RETIRED,
     Expected,
     expected_sections,
@@ -47,6 +48,24 @@ SCORES: Any = {
 )
 def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, wanted):
     assert verdict(SCORES, expected) == wanted
+
+
+def test_a_score_at_the_edge_of_its_tolerance_is_ok():
+    scores: Any = {"measures": {"EM": EM | {"value": 60.2410}}, "subsets": {}}
+    assert verdict(scores, Expected("EM", 60.34, 0.1)) == OK
+    assert verdict(scores, Expected("EM", 60.35, 0.1)) == OFF
+
+
+@pytest.mark.parametrize(
+    ("counts", "wanted"),
+    [
+        ({"questions": 8, "of": 83, "not_asked": 0}, PART),
+        ({"questions": 83, "of": 83, "not_asked": 3}, PART),
+        ({"questions": 83, "of": 83, "not_asked": 0}, OFF),
+    ],
+)
+def test_a_part_of_the_split_has_no_verdict(counts, wanted):
+    assert verdict(SCORES | counts, Expected("EM", 90.0)) == wanted
 
 
 @given(

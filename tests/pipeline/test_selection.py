@@ -1,15 +1,19 @@
 """The part of a split that an experiment asks: which questions, and that their scores say so."""
 
+import json
 from dataclasses import replace
 
 import pytest
-from prediction_files import run_answers, write_answers
+from prediction_files import run_answers, write_answers, write_predictions
+from scored_experiments import write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.pipeline import stages
 from ifqa.pipeline.retrieve import RETRIEVE
 from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
+from ifqa.plugins import open_benchmark
 from ifqa.report.compare import compare_pair, compare_to_first
 from ifqa.report.scores import load_scores
 from ifqa.report.table import render_text
@@ -108,3 +112,43 @@ def test_a_frame_has_the_number_of_questions():
     assert frame.loc[("all", "EM"), "n"] == 83
     numeric = sum(map(bool, map(run.experiment.scheme.subsets[0].holds, run.questions)))
     assert frame.loc[("numeric", "EM"), "n"] == numeric
+
+
+def grown(size):
+    """An experiment on the first three questions of a file, whose size is changed before each
+    run.
+    """
+    rows = [f'"If so, who was {n}?",x\n' for n in range(size)]
+    write("q.csv", f"question,answers\n{''.join(rows)}")
+    ids = [question.id for question in open_benchmark("file").questions("q.csv")]
+    return write_predictions("g", dict.fromkeys(ids[:3], "x"), "file", "q.csv", "limit = 3")
+
+
+def test_scores_are_stale_once_their_split_has_grown():
+    stages.run(Run(grown(3)))
+    assert not Run(grown(10)).is_current(SCORE)
+
+
+def test_scores_over_a_grown_split_are_marked_as_partial():
+    stages.run(Run(grown(3)))
+    experiment = grown(10)
+    folder = stages.run(Run(experiment))
+    assert partial_notice(read_scores(folder)).startswith("PARTIAL: 3 of 10 questions")
+    assert Run(experiment).is_current(SCORE)
+
+
+def test_scores_of_a_part_from_an_earlier_version_stay_current():
+    experiment = grown(10)
+    stages.run(Run(experiment))
+    path = experiment.folder / "score/manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["inputs"]["split_size"]
+    path.write_text(json.dumps(manifest))
+    assert Run(experiment).is_current(SCORE)
+    assert not Run(grown(11)).is_current(SCORE)
+
+
+def test_scores_of_a_whole_split_do_not_name_its_size():
+    run = Run(grown(3))
+    stages.run(run)
+    assert "split_size" not in run.inputs(SCORE)

@@ -2,11 +2,12 @@
 from an answer.
 """
 
+import json
 import sys
 
 import pytest
 from prediction_files import run_answers, write_answers, write_predictions
-from scored_experiments import write
+from scored_experiments import benchmark, scored, write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
@@ -16,6 +17,7 @@ from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.report import compare
 from ifqa.report.compare import compare_pair, compare_to_first
+from ifqa.report.gate import check_gate
 from ifqa.report.table import render_text
 from ifqa.scoring import per_question
 from ifqa.scoring.statistics import holm_correction, paired_randomization
@@ -37,6 +39,24 @@ def three():
 @pytest.fixture
 def two(three):
     return three[:2]
+
+
+@pytest.fixture
+def obedient():
+    """A answers the first 20 pairs of obedience by the supposition, B the first 15.
+
+    Each question is followed by its twin, whose answer is never the question's.
+    """
+    questions = open_benchmark("obedience").questions("sample-dev")
+    runs = []
+    for name, right in (("a", 20), ("b", 15)):
+        answers = {
+            question.id: question.answers[0] if number % 2 == 0 and number < 2 * right else "never"
+            for number, question in enumerate(questions)
+        }
+        runs.append(write_predictions(name, answers, "obedience", "sample-dev"))
+        stages.run(Run(runs[-1]))
+    return runs
 
 
 def em_of(*experiments, **options):
@@ -192,8 +212,33 @@ def test_with_groups_the_difference_is_resampled_within_them():
         stages.run(Run(write_predictions(name, answers, "sample-causal")))
     a, b = map(load_experiment, "ab")
     em = em_of(a, b)
-    # 14 of the 45 questions in each resample ask for a cause
-    assert em.low == em.delta == em.high == pytest.approx(100 * 14 / 45, abs=0.01)
+    # 14 of the 45 questions in each resample ask for a cause: there is no spread
+    assert em.delta == pytest.approx(100 * 14 / 45, abs=0.01)
+    assert (em.low, em.high) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("right", "more"), [(range(5), "limit = 9"), (range(83), "")], ids=["too few", "no width"]
+)
+def test_a_difference_has_an_interval_only_where_a_score_has(right, more):
+    compared = compare_pair(run_answers("none", [], more), run_answers("right", right, more))
+    assert (compared["EM"].low, compared["EM"].high) == (None, None)
+    assert " to " not in str(compared.table())
+
+
+def test_the_difference_in_calibration_error_has_no_interval(here):
+    answers = dict.fromkeys(range(30), "x")
+    benchmark(
+        *({"question": f"If so, who was {n}?", "answers": ["x"], "context": []} for n in range(30))
+    )
+    a, b = (
+        scored(name, answers=answers, confidences={n: low + n / 60 for n in answers})
+        for name, low in (("a", 0.1), ("b", 0.4))
+    )
+    compared = compare_pair(a, b)
+    assert compared["ECE"].delta
+    assert (compared["ECE"].low, compared["ECE"].high) == (None, None)
+    assert compared["Brier"].low is not None
 
 
 def test_comparisons_with_the_first_are_those_of_pairs_except_p(three):
@@ -218,11 +263,118 @@ def test_comparisons_with_the_first_have_a_row_for_each_experiment(three):
     assert rows == [["EM", "A", "24.1"], ["B", "48.2", "+24.1"], ["C", "27.7", "+3.6"]]
 
 
+@pytest.fixture
+def of_different_size(three):
+    """A and C have all questions, B only the first 15."""
+    few = override(three[1], {"limit": 15})
+    stages.run(Run(few))
+    return three[0], few, three[2]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
+def test_several_are_compared_over_the_questions_that_all_share(of_different_size, order):
+    first, *others = (of_different_size[number] for number in order)
+    compared = compare_to_first(first, others, "EM", common=True)
+    # Of the first 15, A and C have all right, and B has 10
+    scores = {first.name: next(iter(compared.differences["EM"].values())).first}
+    scores |= {name: difference.second for name, difference in compared.differences["EM"].items()}
+    assert [scores[each.name] for each in of_different_size] == pytest.approx([100, 200 / 3, 100])
+    assert compared.questions == 15
+
+
+def test_the_number_of_questions_that_all_share_is_told(of_different_size):
+    first, *others = of_different_size
+    compared = compare_to_first(first, others, "EM", common=True)
+    wanted = "15 questions that all have (A has 83, B has 15, C has 83); p from"
+    assert wanted in " ".join(render_text(compared.show).split())
+    assert compared.to_dict()["questions"] == {
+        "compared": 15,
+        "experiments": {"a": 83, "b+limit=15": 15, "c": 83},
+    }
+
+
+def test_experiments_that_share_no_question_are_refused(three):
+    parts = [
+        run_answers(f"part{number}", range(20), more=f'questions = ["sample/dev/{number}"]')
+        for number in range(2)
+    ]
+    with pytest.raises(IfqaError, match="share no question"):
+        compare_to_first(three[0], parts, "EM", common=True)
+
+
+@pytest.fixture
+def marked(three, monkeypatch):
+    """B's models have seen the benchmark, and its reader was trained on these questions."""
+    path = three[1].folder / "read/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["record"]["trained_on_them"] = True
+    path.write_text(json.dumps(manifest))
+    seen = {"b": "its model has seen them"}
+    monkeypatch.setattr(compare, "exposure_mark", lambda run: seen.get(run.experiment.name, ""))
+    return three
+
+
+MARK = "its model has seen them; the reader was trained on these questions"
+
+
+def test_a_pair_is_marked_with_what_its_models_have_seen(marked):
+    compared = compare_pair(marked[0], marked[1])
+    assert f"\nB: {MARK}.\n" in str(compared)
+    assert compared.to_dict()["seen"] == {"a": "", "b": MARK}
+
+
+def test_several_are_marked_with_what_their_models_have_seen(marked):
+    compared = compare_to_first(marked[0], marked[1:])
+    assert f"\nB: {MARK}." in render_text(compared.show)
+    assert compared.to_dict()["seen"] == {"a": "", "b": MARK, "c": ""}
+
+
+def test_the_gate_is_marked_with_what_its_models_have_seen(marked):
+    gate = check_gate(marked[0], marked[1])
+    assert f"\nB: {MARK}.\n" in render_text(lambda console: gate.show(console, 0))
+    assert gate.to_dict()["seen"] == {"a": "", "b": MARK}
+
+
 def test_an_unknown_measure_is_refused(three):
     with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
         compare_to_first(three[0], three[1:], "nonsense")
 
 
+def test_a_measure_that_an_experiment_lacks_is_refused(importable, three):
+    write(
+        "my_extra.py",
+        "from ifqa.protocols import Measure\nONE = Measure('one', lambda *_: 1.0)\n",
+    )
+    for name in "ab":
+        file = importable / f"experiments/{name}.toml"
+        file.write_text('measures = ["my_extra:ONE"]\n' + file.read_text())
+        stages.run(Run(load_experiment(name)))
+    with pytest.raises(IfqaError, match=r"^c has no scores in one; leave it out"):
+        compare_to_first(load_experiment("a"), [load_experiment("b"), three[2]], "one")
+
+
 def test_an_experiment_named_twice_is_refused(three):
     with pytest.raises(IfqaError, match="experiment a is named twice"):
         compare_to_first(three[0], [three[1], three[0]])
+
+
+def test_pairs_of_questions_are_compared(obedient):
+    compared = compare_pair(*obedient)
+    assert compared.measure == "obeyed"
+    assert compared["obeyed"].delta < 0
+
+
+def test_a_pair_is_won_or_lost_once(obedient):
+    compared = compare_pair(*obedient)
+    obeyed = compared["obeyed"]
+    pairs = compared.questions // 2
+    assert (obeyed.won, obeyed.lost, obeyed.tied) == (0, 5, pairs - 5)
+    assert f"obeyed, real_world, right: counted by {pairs} pairs." in str(compared)
+
+
+def test_the_pairs_that_differ_are_listed(obedient):
+    largest = compare_pair(obedient[0], obedient[1], "right", 10).largest
+    assert [question.id for question, _, _ in largest] == [
+        question.id for question in Run(obedient[0]).questions[30:40:2]
+    ]
+    assert [row_score(other, "right") for _, _, other in largest] == [0.0] * 5

@@ -342,3 +342,10 @@ def test_a_run_says_if_the_confidence_was_fitted_on_its_questions(capsys):
     path.write_text(json.dumps(manifest))
     show_scores(Run(experiment), experiment.folder / "score")
     assert "The confidence was fitted on these questions" in capsys.readouterr().out
+
+
+def test_a_part_of_the_split_does_not_fail_by_its_expected_scores(here, capsys):
+    experiment = run_answers("p", range(4), "limit = 8\n[expected.EM]\nvalue = 90")
+    run = Run(experiment)
+    assert show_scores(run, experiment.folder / "score") == 0
+    assert "EM 50.0, expected 90: no verdict on a part of the split" in capsys.readouterr().out

@@ -56,6 +56,25 @@ def test_the_gate_lists_the_questions_that_got_worse(good, worse):
     assert "and 19 more" in result.output
 
 
+def test_the_gate_lists_the_pairs_that_got_worse(here):
+    questions = open_benchmark("obedience").questions("sample-dev")
+    for name, right in (("good", 60), ("worse", 40)):
+        answers = {
+            question.id: question.answers[0] if number % 2 == 0 and number < 2 * right else "never"
+            for number, question in enumerate(questions)
+        }
+        stages.run(Run(write_predictions(name, answers, "obedience", "sample-dev")))
+    gate = check_gate(load_experiment("good"), load_experiment("worse"))
+    assert gate.measures[0].difference.measure == "obeyed"
+    assert gate.measures[0].difference.lost == 20
+    assert [question.id for question, _, _ in gate.measures[0].worse] == [
+        question.id for question in questions[80:120:2]
+    ]
+    result = run("good", "worse", "--show", "1")
+    assert "obeyed, real_world, right got worse on 20 pairs, A -> B:" in result.output
+    assert "obeyed 100 -> 0" in result.output
+
+
 def test_a_significant_gain_passes(good, worse):
     assert check_gate(worse, good).failed == []
     assert run("worse", "good").exit_code == 0
@@ -149,6 +168,36 @@ def test_a_copy_of_the_scores_is_compared(good):
     assert run("./stored", "good").exit_code == 0
 
 
+SET_MEASURES = """
+from ifqa.protocols import SetMeasure
+
+def share(holds):
+    return lambda _, predictions: sum(map(holds, predictions)) / len(predictions)
+
+SURE = SetMeasure("sure", share(lambda prediction: (prediction.confidence or 0) > 0.5))
+FAILED = SetMeasure("errors", share(lambda prediction: prediction.failed), best="low")
+"""
+
+
+@pytest.mark.parametrize(("name", "value"), [("sure", 80), ("errors", 20)])
+def test_a_copy_keeps_its_scores_in_measures_of_sets(importable, name, value):
+    write("my_sets.py", SET_MEASURES)
+    rows: list[dict[str, object]] = [{"answer": "x", "confidence": 0.9} for _ in range(8)]
+    rows += [{"answer": "", "error": "timeout"} for _ in range(2)]
+    write("q.csv", "question,answers\n" + "".join(f'"If so, who was {n}?",x\n' for n in range(10)))
+    ids = [question.id for question in open_benchmark("file").questions("q.csv")]
+    measures = ", ".join(f'"my_sets:{key}"' for key in ("SURE", "FAILED"))
+    write_predictions("sets", {}, "file", "q.csv", f"measures = [{measures}]")
+    lines = [
+        json.dumps({"question_id": key} | row) + "\n" for key, row in zip(ids, rows, strict=True)
+    ]
+    write("sets.jsonl", "".join(lines))
+    stages.run(Run(load_experiment("sets")))
+    shutil.copytree("experiments/sets/score", "stored")
+    gate = check_gate(Path("stored"), load_experiment("sets"), name)
+    assert gate.measures[0].difference.first == gate.measures[0].difference.second == value
+
+
 def test_a_changed_copy_of_the_scores_is_refused(good):
     shutil.copytree("experiments/good/score", "stored")
     write(
@@ -199,6 +248,10 @@ def test_other_questions_are_refused(stored):
         check_gate(stored, more)
 
 
+def made_from(name, inputs):
+    return SimpleNamespace(name=name, inputs=inputs)
+
+
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
@@ -206,17 +259,20 @@ def test_other_questions_are_refused(stored):
         ("version", "different versions of the scorer"),
     ],
 )
-def test_scores_of_other_inputs_are_refused_with_the_reason(good, key, reason):
-    shutil.copytree("experiments/good/score", "stored")
-    manifest = json.loads(Path("stored/manifest.json").read_text())
-    manifest["inputs"][key] = "another"
-    Path("stored/manifest.json").write_text(json.dumps(manifest))
+def test_scores_of_other_inputs_are_refused_with_the_reason(key, reason):
     with pytest.raises(IfqaError, match=reason):
-        check_gate(Path("stored"), good)
+        refuse_changes(made_from("a", {key: "1"}), made_from("b", {key: "2"}))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_scores_without_a_corpus_are_refused_with_that_reason(order):
+    both = made_from("gold", {}), made_from("bm25", {"passages": "1"})
+    with pytest.raises(IfqaError, match="only bm25 has a corpus; compare experiments that both"):
+        refuse_changes(*(both[number] for number in order))
 
 
 def measured_by(measure, version):
-    return SimpleNamespace(name="n", inputs={"measured_by": {measure: version}})
+    return made_from("n", {"measured_by": {measure: version}})
 
 
 def test_a_further_measure_is_compared():

@@ -235,7 +235,11 @@ def test_the_best_row_searches_a_corpus():
     )
     rows = best_rows(entry("low", scores(40.0)), high, gold, partial, trained)
     assert rows == [("high", "EM 45.0 [41.0, 49.0]", "OK")]
-    assert best_rows(gold) == [("gold", "EM 90.0 [86.0, 94.0]", "")]
+
+
+def test_a_best_row_with_the_annotated_passages_says_so():
+    gold = entry("gold", scores(90.0), retriever={"name": "gold"}, corpus="")
+    assert best_rows(gold) == [("gold", "EM 90.0 [86.0, 94.0]", "with the annotated passages")]
 
 
 def test_the_best_row_covers_its_split():

@@ -96,6 +96,12 @@ def test_a_record_is_valid_while_what_it_depends_on_is_the_same():
     assert entry_of().scores, "the file may be on another machine"
 
 
+def test_a_record_over_a_split_of_another_size_is_out_of_date():
+    content = record_alone()
+    write_record(content | {"scores": content["scores"] | {"of": 82}})
+    assert entry_of().scores is None
+
+
 def test_a_run_with_other_settings_or_without_its_inputs_is_stale_despite_a_record():
     run_answers("mine", range(20))
     save_records()

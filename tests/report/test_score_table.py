@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prediction_files import run_answers
 from refusals import refused
+from scored_experiments import benchmark, ctxs, scored
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.config.sweep import Variation
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.report import score_table
+from ifqa.report import compare
 from ifqa.report.compare import compare_to_first
 from ifqa.report.score_table import NamedRow, ScoreTable, make_score_table
 from ifqa.report.table import Table, latex_text
@@ -102,6 +103,43 @@ def test_scores_over_other_questions_are_not_the_best():
         make_score_table([*rows("a"), NamedRow("first", Variation("", (limited,)))], ["EM"], "a")
 
 
+def test_no_score_is_the_best_among_questions_chosen_by_other_ids():
+    for name, numbers in (("x", range(3)), ("y", range(10, 13))):
+        chosen = [f"sample/dev/{number}" for number in numbers]
+        run_answers(name, range(2), f"questions = {chosen}")
+    table = make_score_table(rows("x", "y"), ["EM"])
+    assert [row.cells[0].value for row in table.rows if row.cells[0]] == [pytest.approx(200 / 3), 0]
+    assert table.best == set()
+    assert table.notes[-1] == "x; y: not all over the same questions, though as many."
+
+
+def test_no_score_is_the_best_where_systems_count_different_questions():
+    texts = [f"If so, who was {n}?" for n in range(4)]
+    gold = [
+        f"She{n} was a tailor of the town of Ayr, born there in the year {n}." for n in range(4)
+    ]
+    benchmark(
+        *(
+            {"question": text, "answers": ["x"], "context": [passage]}
+            for text, passage in zip(texts, gold, strict=True)
+        )
+    )
+    found = ctxs(
+        "found.json",
+        *(
+            (text, [("1", "", "Nothing of use here."), ("2", "", passage)][:: 1 if n else -1])
+            for n, (text, passage) in enumerate(zip(texts, gold, strict=True))
+        ),
+    )
+    for name, depth in (("few", 1), ("more", 2)):
+        scored(name, found, dict.fromkeys(range(4), "x"), reader=f"passages = {depth}")
+    table = make_score_table(rows("few", "more"), ["gold_read.EM", "EM"])
+    few, more = (cells(table, "gold_read.EM")[name] for name in ("few", "more"))
+    assert None not in (few, more)
+    assert (few.questions, more.questions) == (1, 4)
+    assert {column for _, column in table.best} == {1}
+
+
 @pytest.mark.usefixtures("three")
 def test_a_row_over_seeds_has_their_mean_with_the_standard_deviation():
     runs = tuple(override(load_experiment("a"), {"sample": 20, "seed": seed}) for seed in range(3))
@@ -148,7 +186,7 @@ def test_a_mean_over_fewer_seeds_says_how_many(over_seeds):
 @pytest.mark.usefixtures("three")
 def test_a_note_is_said_once_for_all_rows_that_it_is_about(monkeypatch):
     marks = {"a": "seen", "b": "seen", "c": "unseen"}
-    monkeypatch.setattr(score_table, "exposure_mark", lambda run: marks[run.experiment.name])
+    monkeypatch.setattr(compare, "exposure_mark", lambda run: marks[run.experiment.name])
     notes = make_score_table(rows("a", "b", "c"), ["EM"]).notes
     assert notes[-2:] == ("a; b: seen.", "c: unseen.")
 
@@ -165,7 +203,7 @@ def test_a_confidence_that_was_fitted_on_the_questions_has_a_note():
 
 @pytest.mark.usefixtures("three")
 def test_a_note_about_all_rows_names_none(monkeypatch):
-    monkeypatch.setattr(score_table, "exposure_mark", lambda run: "seen")
+    monkeypatch.setattr(compare, "exposure_mark", lambda run: "seen")
     assert make_score_table(rows("a", "b"), ["EM"]).notes[-1] == "All rows: seen."
 
 
