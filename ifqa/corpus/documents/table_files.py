@@ -16,6 +16,9 @@ from ifqa.corpus.documents.tables import TOP, require_columns, row_runs, table_r
 _KEYS, _LONGEST_KEY = 3, 100  # keys above a value of JSON that are shown; their characters
 _TOKEN = re.compile(r'\n|"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 _FIELD = 1 << 26  # characters of a field, more than a file has; Python's default limit is 131,072
+_QUOTED = re.compile(r'"[^"]*"')
+#: A comma that parts no cells: of a decimal number, or within a text.
+_INNER_COMMA = re.compile(r"(?<=\d),(?=\d)|,(?= )")
 
 
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[TextRun]:
@@ -31,23 +34,61 @@ def _read_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """First line number, from 1, and cells of each row; an empty line has no cells.
 
-    `is_spaced`: whether spaces may be before the quotation mark of a cell.
+    `is_spaced`: whether spaces may be before the quotation mark of a cell. A line whose mark joins
+    it to others without ending a cell is a row by itself, and its marks are text.
     """
     csv.field_size_limit(_FIELD)
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=is_spaced)
-    first = 1
-    for row in reader:
-        yield first, row
-        first = reader.line_num + 1
+    first = 0
+    while first < len(lines):
+        start = first
+        reader = csv.reader(
+            (lines[place] for place in range(start, len(lines))),
+            delimiter=separator,
+            skipinitialspace=is_spaced,
+        )
+        for row in reader:
+            end = start + reader.line_num
+            is_joined = end - first > 1
+            if is_joined and not _has_whole_quotes("".join(lines[first:end]), separator):
+                [row] = csv.reader([lines[first]], delimiter=separator, quoting=csv.QUOTE_NONE)
+                yield first + 1, row
+                first += 1
+                break
+            yield first + 1, row
+            first = end
 
 
-def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """Number of the first rows that have the most common number of cells, and that number.
+def _has_whole_quotes(text: str, separator: str) -> bool:
+    """Whether each line break in the text of a row is in a quoted cell that ends.
 
-    (0, 0) if it is 1.
+    A cell in quotation marks has no tabs in a file that tabs part.
     """
-    width, count = _common_width([row for _, row in _read_rows(lines[:TOP], separator)])
-    return (count, width) if width > 1 else (0, 0)
+    mark = re.escape(separator)
+    inner = r'[^"\t]' if separator == "\t" else r'[^"]'
+    cell = rf'(?:\A|(?<={mark}))\s*"(?:{inner}|"")*+"(?={mark}|\s*\Z)'
+    return "\n" not in re.sub(cell, "", text.replace("\r", "\n")).rstrip("\n")
+
+
+def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, bool, int, bool]:
+    """How well a mark parts the first rows into cells; of two marks the higher score is better.
+
+    First the number of the rows that have the most common number of cells decides, then this
+    number. A comma loses to another mark if all commas, or, where both are equal, half of them, are
+    of decimal numbers or within texts.
+    """
+    csv.field_size_limit(_FIELD)
+    top = lines[:TOP]
+    width, count = _common_width(list(csv.reader(top, delimiter=separator)))
+    if width < 2:
+        return 0, False, 0, False
+    share = _share_of_inner_commas(top) if separator == "," else 0.0
+    return count, share < 1, width, share < 0.5
+
+
+def _share_of_inner_commas(lines: Sequence[str]) -> float:
+    """The share of the commas outside quotation marks that part no cells by their look."""
+    text = _QUOTED.sub("", "".join(lines))
+    return len(_INNER_COMMA.findall(text)) / max(text.count(","), 1)
 
 
 def _has_spaces_before_quotes(lines: Sequence[str], separator: str) -> bool:
