@@ -149,7 +149,7 @@ class Page:
             parts = [unescape(part) for part in parts]
         for number, part in enumerate(parts):
             if self._glued and not number:
-                self._lines[-1].pieces.append(part)
+                self._lines[-1].add(part, self.line)
             elif part and not part.isspace():
                 self._add_line(part, self.line + number)
         last = parts[-1]
@@ -161,7 +161,7 @@ class Page:
         if self._marks:
             self._marks[-1].parts.append(text)
         elif self._glued:
-            self._lines[-1].pieces.append(text)
+            self._lines[-1].add(text, self.line)
         elif text.strip():
             self._add_line(text, self.line)
             self._glued = True
@@ -171,7 +171,7 @@ class Page:
         if self._level and not self._opens and self._lines:
             line = self._lines[-1]
             if line.level == self._level:
-                line.pieces += [" ", text]
+                line.add(f" {text}", number)
                 line.is_main = self._main > 0
                 return
         opens = self._opens and not self._goes_on

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain
 
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines, with_ends
 from ifqa.corpus.documents.tables import TOP, require_columns, row_runs, table_runs
 
 _KEYS, _LONGEST_KEY = 3, 100  # keys above a value of JSON that are shown; their characters
@@ -26,16 +26,18 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
     is_spaced = _has_spaces_before_quotes(lines[:TOP], separator)
-    yield from table_runs(_read_rows(lines, separator, is_spaced), columns)
+    ends = dict[int, int]()
+    yield from with_ends(table_runs(_read_rows(lines, separator, is_spaced, ends), columns), ends)
 
 
 def _read_rows(
-    lines: Sequence[str], separator: str, is_spaced: bool = False
+    lines: Sequence[str], separator: str, is_spaced: bool, ends: dict[int, int]
 ) -> Iterator[tuple[int, list[str]]]:
     """First line number, from 1, and cells of each row; an empty line has no cells.
 
-    `is_spaced`: whether spaces may be before the quotation mark of a cell. A line whose mark joins
-    it to others without ending a cell is a row by itself, and its marks are text.
+    `ends` gets the last line of each row of several lines, by the first. `is_spaced`: whether
+    spaces may be before the quotation mark of a cell. A line whose mark joins it to others without
+    ending a cell is a row by itself, and its marks are text.
     """
     csv.field_size_limit(_FIELD)
     first = 0
@@ -54,6 +56,8 @@ def _read_rows(
                 yield first + 1, row
                 first += 1
                 break
+            if is_joined:
+                ends[first + 1] = end
             yield first + 1, row
             first = end
 
@@ -139,8 +143,9 @@ def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
         begin = text.index("{", start)
         line += text.count("\n", start, begin)
         row, end = decoder.raw_decode(text, begin)
-        yield from _object_runs(row, columns, line)
-        line = line + text.count("\n", begin, end)
+        last = line + text.count("\n", begin, end)
+        yield from with_ends(_object_runs(row, columns, line), {line: last})
+        line = last
         start = end
 
 

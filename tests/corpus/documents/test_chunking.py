@@ -164,3 +164,19 @@ def test_no_passage_is_too_long(runs, words):
 def test_no_two_passages_share_an_id(runs, words):
     chunks = chunks_of(runs, words)
     assert len({chunk.id for chunk in chunks}) == len(chunks)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=12), st.integers(1, 12))
+def test_the_lines_of_a_passage_are_those_of_its_runs(steps, words):
+    lines = {}
+    runs = []
+    place = 1
+    for number, (step, more) in enumerate(steps):
+        lines[f"w{number}."] = range(place, place + more + 1)
+        runs.append(TextRun(f"w{number}.", place, last=place + more))
+        place += more + step
+    for chunk in chunk_document("f", runs, "line", words):
+        locator = parse_locator(chunk.id)
+        covered = [lines[word] for word in chunk.text.split()]
+        assert locator.first == min(each.start for each in covered)
+        assert locator.last == max(each.stop for each in covered) - 1
