@@ -15,7 +15,7 @@ from mixed_documents import HANDBOOK, archive, docx, epub, pdf, runs
 from ifqa.corpus.documents import archive as archives
 from ifqa.corpus.documents import mail, markdown_files, readers, worker
 from ifqa.corpus.documents import pdf as pdf_reader
-from ifqa.corpus.documents.decoding import UnreadableFile, decode_text
+from ifqa.corpus.documents.decoding import Unread, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.readers import READERS
 from ifqa.corpus.documents.source import Documents
@@ -54,6 +54,39 @@ def test_markdown_is_read_as_headings_without_markup():
         (11, 0, "# code"),
         (13, 1, "Four"),
     ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "title: x",
+        "# a comment\ntitle: Mill: a story\ntags:\n- a\n- b\n\nlinks: [\n  c\n]",
+        '"last modified": x\nog:title: y\nmore: >\n  text\n{{ template }}',
+    ],
+)
+def test_front_matter_of_markdown_is_not_read(settings):
+    assert texts(".md", f"---\n{settings}\n---\n\nText.\n") == "Text."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n\nTom closes the sluice.\n\n---\n\nContact: 555.\n",
+        "---\nTom closes the sluice.\n\n---\n\nContact: 555.\n",
+        "---\n# Tom closes the sluice.\n\n- Contact: 555.\n\n---\n",
+        "---\n- Tom closes the sluice.\n- Contact: 555.\n---\n",
+        "---\nTom closes the sluice. Contact: 555.\n",
+    ],
+)
+def test_text_between_rules_of_markdown_is_read(text):
+    assert texts(".md", text) == "Tom closes the sluice. Contact: 555."
+
+
+@given(st.text("-\nab: #.", max_size=30))
+def test_no_word_below_a_rule_of_markdown_is_lost_without_a_key(text):
+    bare = text.replace(":", "")
+    read = "".join(texts(".md", f"---\n{bare}").split())
+    assert all(read.count(letter) == bare.count(letter) for letter in "ab")
 
 
 def test_a_row_of_a_markdown_table_is_a_sentence():
@@ -350,6 +383,35 @@ def test_a_book_has_each_document_once_in_the_order_of_its_spine():
         "b.xhtml": "<p>Second.</p>",
     }
     assert runs(".epub", archive(files)) == [(1, 0, "First."), (3, 0, "Second.")]
+
+
+def book_with_parts(parts):
+    """A book whose spine has a.xhtml, b.xhtml and c.xhtml."""
+    names = ("a.xhtml", "b.xhtml", "c.xhtml")
+    items = "".join(f'<item id="{name}" href="{name}" media-type="text/html"/>' for name in names)
+    spine = "".join(f'<itemref idref="{name}"/>' for name in names)
+    files = {
+        "META-INF/container.xml": '<container><rootfile full-path="book.opf"/></container>',
+        "book.opf": f"<package><manifest>{items}</manifest><spine>{spine}</spine></package>",
+    }
+    return archive(files | parts)
+
+
+def test_a_missing_part_of_a_book_is_told():
+    book = book_with_parts({"a.xhtml": "<p>First.</p>", "c.xhtml": "<p>Third.</p>"})
+    first, third, missing = READERS[".epub"][1](book, ())
+    assert (first.text, third.text) == ("First.", "Third.")
+    assert missing == Unread("missing part", 1)
+
+
+def test_a_part_of_a_book_is_found_in_another_case():
+    book = book_with_parts({"A.xhtml": "<p>First.</p>", "b.XHTML": "<p>Second.</p>"})
+    assert runs(".epub", book) == [(1, 0, "First."), (2, 0, "Second.")]
+
+
+def test_a_book_without_any_part_is_refused():
+    with pytest.raises(UnreadableFile, match=r"there is no a\.xhtml in it"):
+        runs(".epub", book_with_parts({}))
 
 
 def test_a_pdf_with_too_much_text_is_refused(monkeypatch):
