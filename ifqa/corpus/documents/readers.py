@@ -203,7 +203,7 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
         words += len(passage.text.split())
     if not lines:
         raise UnreadableFile("no text in it")
-    told = ", ".join(pluralize(count, what) for what, count in sorted(unread.items()))
+    told = ", ".join(_count_parts(what, count) for what, count in sorted(unread.items()))
     return {"passages": len(lines), "words": words, "unread": told}, b"".join(lines)
 
 
@@ -214,6 +214,12 @@ def _count_unread(parts: Iterable[TextRun | Unread], unread: Counter[str]) -> It
             unread[part.what] += part.count
         else:
             yield part
+
+
+def _count_parts(what: str, count: int) -> str:
+    """The number of parts with their noun: "2 formulas without a saved value"."""
+    noun, without, rest = what.partition(" without ")
+    return f"{pluralize(count, noun)}{without}{rest}"
 
 
 def _tell_shares(runs: Iterable[TextRun], size: int) -> Iterator[TextRun]:
