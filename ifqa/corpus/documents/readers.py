@@ -163,12 +163,19 @@ def read_passages(
     if not content.strip():
         raise UnreadableFile("empty")
     request = {"name": name, "suffix": suffix_of(name), **asdict(chunking)}
+    may_be_scan = chunking.ocr and request["suffix"] == ".pdf"
     try:
         facts, lines = WORKER.read(request, content, advance)
     except UnreadableFile as error:
-        if not (chunking.ocr and str(error).startswith(pdf.NO_TEXT)):
+        if not (may_be_scan and str(error).startswith(pdf.NO_TEXT)):
             raise
         facts, lines = WORKER.read(request, ocr.add_text(content), advance)
+        return lines, facts
+    if may_be_scan and pdf.WITHOUT_TEXT in facts["unread"]:
+        try:
+            facts, lines = WORKER.read(request, ocr.add_text(content), advance)
+        except UnreadableFile as error:  # the pages with text are read
+            facts["unread"] += f" ({error})"
     return lines, facts
 
 

@@ -28,6 +28,10 @@ class Drawing:
         self.content += f"BT /{font} {size} Tf {x} {y} Td ({escaped}) Tj ET\n"
         return self
 
+    def draw(self, content):
+        self.content += content
+        return self
+
     def rule(self, x, y, right, top):
         self.content += f"{x} {y} m {right} {top} l S\n"
         return self
@@ -160,6 +164,24 @@ def test_a_file_of_nothing_but_running_heads_has_text():
 def test_a_scan_with_page_numbers_has_no_text():
     with pytest.raises(UnreadableFile, match="no text on its 3 pages"):
         texts(pdf([["1"], ["2"], ["3"]]))
+
+
+PICTURE = "q 400 0 0 400 100 200 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x20 EI Q\n"
+
+
+def test_pages_without_text_are_told():
+    scans = [Drawing(PICTURE), lines("3").draw(PICTURE)]
+    assert unread(save(lines(*BODY), *scans)) == {"page without text": 2, "running-head line": 1}
+
+
+def test_a_page_of_letters_drawn_as_shapes_is_told():
+    shapes = "".join(f"{60 + n} 700 m {61 + n} 710 l {62 + n} 700 l f\n" for n in range(60))
+    assert unread(save(lines(*BODY), Drawing(shapes))) == {"page without text": 1}
+
+
+def test_an_empty_page_is_not_told():
+    framed = Drawing().rule(60, 60, 500, 60).rule(60, 780, 500, 780)
+    assert unread(save(lines(*BODY), Drawing(), framed)) == {}
 
 
 TEXT_FIELD = "/FT /Tx /T (t) /V (Mara Lund)"
