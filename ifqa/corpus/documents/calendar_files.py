@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
 from ifqa.corpus.documents.mail_headers import enumerate_names, write_time
+from ifqa.corpus.sentences import ENDS
 
 _LINE = re.compile(r"([\w-]++)((?:[^\":]++|\"[^\"]*+\")*+):(.*)", re.S)
 _PARAMETER = re.compile(r";([\w-]{1,60})=(\"[^\"]*\"|[^;\"]*)")
@@ -197,7 +198,7 @@ def _sentences(event: _Event) -> Iterator[str]:
 
 
 def _end(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if text.endswith(ENDS) else f"{text}."
 
 
 def _person(value: _Property) -> str:

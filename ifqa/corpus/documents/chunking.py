@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text
 from ifqa.corpus.documents.rows import row_pieces
-from ifqa.corpus.sentences import split_sentences
+from ifqa.corpus.sentences import count_words, piece_spans, split_sentences
 from ifqa.formatting import printable_line
 from ifqa.records import Passage
 
@@ -27,7 +27,7 @@ _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
 _LONGEST_HEADING = 100  # characters of a heading in a title
 _DEEPEST = 3  # headings in a title
-ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
+ENDED = re.compile(r"[.!?:;。！？｡：；][\"”’')\]」』）】》〉〕］]*$")
 
 
 @dataclass(slots=True)
@@ -150,10 +150,8 @@ def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple
             if len(sentence) <= 2 * longest:  # then it has at most `longest` words
                 spans.append((start, start + len(sentence.rstrip())))
             else:
-                words = [match.span() for match in re.finditer(r"\S+", sentence)]
-                for first in range(0, len(words), longest):
-                    piece = words[first : first + longest]
-                    spans.append((start + piece[0][0], start + piece[-1][1]))
+                pieces = piece_spans(sentence, longest)
+                spans += [(start + first, start + last) for first, last in pieces]
             start += len(sentence)
     return spans
 
@@ -162,7 +160,7 @@ def _spans(
     text: str, within: Sequence[tuple[int, int]], words: int, overlap: int
 ) -> Iterator[tuple[int, int]]:
     """Start and end of each passage of a section, from the spans of its sentences."""
-    counts = [len(text[start:end].split()) for start, end in within]
+    counts = [count_words(text[start:end]) for start, end in within]
     behind = list(accumulate(counts, initial=0))  # words before each sentence, strictly increasing
     total = behind[-1]
     first = 0

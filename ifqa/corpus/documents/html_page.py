@@ -12,6 +12,7 @@ from ifqa.corpus.documents.html_tables import LAYOUT_BLOCKS, Line, Table
 from ifqa.corpus.documents.html_tokens import VOID, Token, is_self_closing, parse_attributes
 from ifqa.corpus.documents.marks import lowered, note_mark, raised, ruby
 from ifqa.corpus.documents.mathml import Formula
+from ifqa.corpus.sentences import count_words
 
 #: Elements within a word or beside it, which do not separate the text around them.
 INLINE = frozenset(
@@ -291,7 +292,7 @@ class Page:
         titled = [False] * len(self._menus)
         for line in self._lines:
             number = line.menu
-            words[number] += len(line.text.split())
+            words[number] += count_words(line.text)
             titled[number] |= bool(line.row or line.level)
         left_out = [False] * len(self._menus)
         read = sum(
@@ -574,7 +575,7 @@ class Page:
     def _all_lines(self) -> list[Line]:
         """All lines, of menus too, but not a page's note that it needs JavaScript."""
         unscripted = [number for number, menu in enumerate(self._menus) if menu.kind == "noscript"]
-        words = sum(len(line.text.split()) for line in self._lines if line.menu in set(unscripted))
+        words = sum(count_words(line.text) for line in self._lines if line.menu in set(unscripted))
         if words >= _FEWEST_WORDS:
             return self._lines
         return [line for line in self._lines if line.menu not in set(unscripted)]

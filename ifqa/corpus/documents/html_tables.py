@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ifqa.corpus.documents.decoding import TextRun, with_ends
 from ifqa.corpus.documents.spans import SpanCell, spread_cells
 from ifqa.corpus.documents.tables import table_runs
+from ifqa.corpus.sentences import count_words
 
 #: Elements that a cell of data does not hold.
 LAYOUT_BLOCKS = frozenset("article blockquote fieldset footer form header hr main nav pre".split())
@@ -171,7 +172,7 @@ class Table:
             held = self._cell_lines(cell, lines)
             if any(line.level for line in held) and not cell.is_header:
                 return False
-            words = sum(len(line.text.split()) for line in held)
+            words = sum(count_words(line.text) for line in held)
             paragraphs = sum(line.opens for line in held)
             total += words
             if words > _LONGEST_CELL:

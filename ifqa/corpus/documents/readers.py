@@ -37,6 +37,7 @@ from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker, tell_share
 from ifqa.corpus.passage_store import passage_line
+from ifqa.corpus.sentences import count_words
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
@@ -207,7 +208,7 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
         request["name"], runs, unit, request["words"], request["overlap"]
     ):
         lines.append(passage_line(passage.id, passage.title, passage.text))
-        words += len(passage.text.split())
+        words += count_words(passage.text)
     if not lines:
         raise UnreadableFile("no text in it")
     told = ", ".join(_count_parts(what, count) for what, count in sorted(unread.items()))

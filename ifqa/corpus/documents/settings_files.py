@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text, split_lines
 from ifqa.corpus.documents.rows import row_text
+from ifqa.corpus.sentences import count_words
 
 Keys = tuple[str, ...]
 
@@ -66,7 +67,7 @@ def read_ini(text: str) -> Iterator[TextRun]:
 
 def is_prose(comment: str) -> bool:
     """Whether a comment is a sentence, not a setting that is commented out."""
-    return len(comment.split()) >= _PROSE and "=" not in comment and comment[-1:] not in ";{}"
+    return count_words(comment) >= _PROSE and "=" not in comment and comment[-1:] not in ";{}"
 
 
 def read_properties(text: str) -> Iterator[TextRun]:
@@ -236,7 +237,7 @@ class _YamlReader:
 
 
 def _is_short(values: Sequence[str]) -> bool:
-    return len(values) <= _MOST_JOINED and all(len(value.split()) <= _SHORT for value in values)
+    return len(values) <= _MOST_JOINED and all(count_words(value) <= _SHORT for value in values)
 
 
 def read_yaml(text: str) -> Iterator[TextRun]:

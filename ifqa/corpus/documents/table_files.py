@@ -12,6 +12,7 @@ from itertools import chain
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines, with_ends
 from ifqa.corpus.documents.tables import TOP, require_columns, row_runs, table_runs
+from ifqa.corpus.sentences import ENDS
 
 _KEYS, _LONGEST_KEY = 3, 100  # keys above a value of JSON that are shown; their characters
 _TOKEN = re.compile(r'\n|"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
@@ -207,7 +208,7 @@ def _object_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -
 
 
 def _as_sentence(text: str) -> str:
-    return text if text.rstrip().endswith((".", "!", "?")) else f"{text}."
+    return text if text.rstrip().endswith(ENDS) else f"{text}."
 
 
 def _cell_text(cell: object) -> str:

@@ -44,6 +44,27 @@ def test_a_text_without_sentences_is_split_at_the_wanted_length():
     assert lengths == [100, 100, 50]
 
 
+CHINESE = "安妮今年住在奥斯陆的一间小屋里面工作。"  # 19 characters
+
+
+def test_passages_of_a_text_without_spaces_are_as_long():
+    equal = passages(TextRun(CHINESE * 50, 1))
+    assert [passage.text.count("。") for passage in equal] == [10] * 5
+    assert "".join(passage.text for passage in equal) == CHINESE * 50
+
+
+def test_a_sentence_without_spaces_is_split_at_the_wanted_length():
+    lengths = [len(passage.text) for passage in passages(TextRun("安" * 500, 1))]
+    assert lengths == [200, 200, 100]
+
+
+def test_a_long_row_without_spaces_is_split_below_its_name():
+    row = (("姓名", "安妮"), ("注", CHINESE * 40))
+    pieces = passages(TextRun("姓名", 1, row=row))
+    assert len(pieces) == 4
+    assert all(piece.text.startswith("姓名: 安妮; 注: ") for piece in pieces)
+
+
 def test_overlapping_passages_share_whole_sentences():
     lamps = [f"Lamp {n} is lit by the keeper at nine" for n in range(20)]
     first, second = passages(TextRun(". ".join(lamps), 1), overlap=20)
