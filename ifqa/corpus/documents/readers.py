@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker, tell_share
 from ifqa.corpus.passage_store import passage_line
-from ifqa.corpus.sentences import count_words
+from ifqa.corpus.sentences import LONGEST_WORD, count_words, cut_words
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
@@ -203,7 +203,7 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
     words = 0
     unread = Counter[str]()
     parts = reader(content, tuple(request["columns"]))
-    runs = _tell_shares(_count_unread(parts, unread), len(content))
+    runs = _cut_words(_tell_shares(_count_unread(parts, unread), len(content)), unread)
     for passage in chunk_document(
         request["name"], runs, unit, request["words"], request["overlap"]
     ):
@@ -222,6 +222,24 @@ def _count_unread(parts: Iterable[TextRun | Unread], unread: Counter[str]) -> It
             unread[part.what] += part.count
         else:
             yield part
+
+
+def _cut_words(runs: Iterable[TextRun], unread: Counter[str]) -> Iterator[TextRun]:
+    """The runs with their overlong words cut, which are added to `unread`."""
+
+    def cut(text: str) -> str:
+        shown, count = cut_words(text)
+        if count:
+            unread["overlong word"] += count
+        return shown
+
+    for run in runs:
+        if len(run.text) <= LONGEST_WORD:  # the common case
+            yield run
+        elif run.row:
+            yield replace(run, row=tuple((cut(name), cut(value)) for name, value in run.row))
+        else:
+            yield replace(run, text=cut(run.text))
 
 
 def _count_parts(what: str, count: int) -> str:

@@ -3,6 +3,7 @@
 Broken and hostile files are unreadable with a reason.
 """
 
+import json
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from ifqa.corpus.documents.decoding import Unread, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.readers import READERS
 from ifqa.corpus.documents.source import Documents
+from ifqa.corpus.sentences import LONGEST_WORD
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -511,3 +513,42 @@ def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
     )
     assert told[0] == len(shares) == 500
     assert shares == sorted(shares)
+
+
+def passages_of(name, content):
+    """The texts of a file's passages, and what was left unread."""
+    request = {"name": name, "suffix": Path(name).suffix, "words": 100, "overlap": 0, "columns": ()}
+    facts, lines = readers.read_request(request, content.encode())
+    return [json.loads(line)["contents"] for line in lines.splitlines()], facts["unread"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        ("a.txt", "Ann Lee is 31. Key: {} ends.", "Ann Lee is 31. Key: {}… ends."),
+        ("a.json", '[{{"name": "Ann", "photo": "{}"}}]', "name: Ann; photo: {}…."),
+        ("a.md", "# {}", "{}…."),
+    ],
+)
+def test_an_overlong_word_is_cut_with_a_note(name, content, shown):
+    texts, told = passages_of(name, content.format("A" * 1_000_000))
+    assert texts == [shown.format("A" * 100)]
+    assert told == "1 overlong word"
+
+
+def test_a_word_of_the_longest_length_is_kept():
+    word = "A" * LONGEST_WORD
+    assert passages_of("a.txt", f"{word} {word}") == ([f"{word} {word}"], "")
+
+
+def test_a_text_without_spaces_is_no_overlong_word():
+    assert passages_of("a.txt", "安妮" * 2_000)[1] == ""
+
+
+@given(st.lists(st.integers(1, 5_000), max_size=5))
+def test_no_word_of_a_passage_is_overlong(lengths):
+    text = " ".join("a" * length for length in lengths)
+    texts, told = passages_of("a.txt", f"x {text}")
+    assert all(len(word) <= LONGEST_WORD for text in texts for word in text.split())
+    cut = sum(length > LONGEST_WORD for length in lengths)
+    assert told == (f"{cut} overlong word{'s' * (cut > 1)}" if cut else "")
