@@ -38,11 +38,12 @@ from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, deco
 from ifqa.corpus.documents.worker import Worker, tell_share
 from ifqa.corpus.passage_store import passage_line
 from ifqa.corpus.sentences import LONGEST_WORD, count_words, cut_words
-from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
 
 VERSION = 6  # raise it when passages of an earlier version must not be reused
+
+CHANGED = "it changed while it was being read"  # the reason for a file of other bytes than listed
 
 _MAILDIR = re.compile(r"\d{9,11}\.[\w=]{1,60}\.[\w.,=-]{1,100}?(?:[:;!]2,\w*)?")
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
@@ -145,6 +146,7 @@ class Chunking:
 def read_passages(
     path: Path,
     name: str,
+    size: int,
     expected: str,
     chunking: Chunking,
     advance: ProgressCallback = no_progress,
@@ -152,15 +154,18 @@ def read_passages(
     """The passages of a file as lines of a shard, and the facts about them.
 
     The facts are the numbers of `passages` and `words`, and what was left `unread`, in words.
-    `name` is the file's path relative to its folder, `expected` its SHA-256. `advance` gets the
-    share that is read so far. Raises UnreadableFile with the reason.
+    `name` is the file's path relative to its folder. `size` and `expected` are the number and the
+    SHA-256 of its bytes as it was listed; those that were added since, as to a log, are left for
+    the next build. `advance` gets the share that is read so far. Raises UnreadableFile with the
+    reason.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as handle:
+            content = handle.read(size)
     except OSError as error:
         raise UnreadableFile(f"cannot be read ({error.strerror})") from error
     if hashlib.sha256(content).hexdigest() != expected:  # the build would differ from its manifest
-        raise IfqaError(f"{path} changed while it was being read; run the same command again")
+        raise UnreadableFile(CHANGED)
     if not content.strip():
         raise UnreadableFile("empty")
     request = {"name": name, "suffix": suffix_of(name), **asdict(chunking)}
