@@ -19,8 +19,10 @@ _SPACE = 0.12  # heights of a line: a wider gap is a space
 _WIDEST = 1.35  # of its letters' natural width: that of a line of code
 _SAMPLED = 4  # long lines of a page that are looked at for the gap between two columns of prose
 _MIDDLE = (0.28, 0.72)  # the part of a line in which that gap is
-# Of lines that are put in order: their number, the words of most, and the heights between two
-_FEWEST_LINES, _FEWEST_WORDS, _APART = 3, 3, 0.8
+# Of lines that are put in order
+_FEWEST_LINES = 3
+_FEWEST_WORDS = 3  # of most of them
+_APART = 0.8  # heights of a line from one to the next, at least
 _NEAR = 2.0  # heights of a line: a larger gap is between parts of a page
 _WORD = re.compile(r"\S{1,40}")
 # Widths of the characters of Latin-1 in hundredths of a line's height, roughly
