@@ -492,6 +492,7 @@ def test_the_docs_state_the_limits():
         "attached documents of a mail or mailbox that are read": f"{mail.MOST_ATTACHED:,}",
         "messages within one another": f"{mail.DEEPEST}",
         "depth of lists and quotations in Markdown": f"{markdown_files.DEEPEST}",
+        "characters of a word": f"{LONGEST_WORD:,}",
     }
     assert all(f"| {limit} | {amount} |" in table for limit, amount in limits.items())
 
