@@ -33,6 +33,7 @@ class CorpusBuild(Resolved):
         `folder` has links of its parts, for a system that is served while they are built again.
         """
         super().__init__(folder or corpus.folder)
+        self._kept: dict[int, Source] = {}  # sources by their number, which are not opened again
         self.corpus = corpus
         self._questions = questions or (
             lambda name, split: corpus.plugins.benchmark(name).questions(split)
@@ -43,7 +44,10 @@ class CorpusBuild(Resolved):
         """Its sources, checked: IfqaError if a setting is wrong, or a source's file or split is
         missing.
         """
-        return [open_source(source, self._questions_of) for source in self.corpus.sources]
+        return [
+            self._kept.get(number) or open_source(source, self._questions_of)
+            for number, source in enumerate(self.corpus.sources)
+        ]
 
     def _questions_of(self, benchmark: str, splits: Sequence[str]) -> list[list[Question]]:
         if not splits:
@@ -90,7 +94,14 @@ class CorpusBuild(Resolved):
             self.finished(earlier)  # missing passages are reported before a missing index
         return super().identity(stage)
 
-    def refresh(self) -> None:
+    def refresh(self, keeps_documents: bool = False) -> None:
+        """Forget what was read or computed; with `keeps_documents` not a user's documents.
+
+        At the end of a stage they need not be looked at again: each was compared with its hash as
+        it was read. A log may have grown since, and the next command reads that.
+        """
+        kept = vars(self).get("sources", ()) if keeps_documents else ()
+        self._kept = {number: each for number, each in enumerate(kept) if each.is_user_folder}
         super().refresh()
         for part in ("sources", "built_files", "known"):
             vars(self).pop(part, None)

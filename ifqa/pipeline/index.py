@@ -1,6 +1,7 @@
 """The stage that indexes the passages of a corpus, for a retriever with an index."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from ifqa.config.corpus import ConfiguredIndex
@@ -59,6 +60,10 @@ class Index(Stage[CorpusBuild]):
         draft.record["passages"] = count
         folder = build.artifact(self.name).folder
         return [f"{folder}: {pluralize(count, 'passage')} indexed"]
+
+    def inputs_again(self, build: CorpusBuild, draft: Path) -> dict[str, object]:
+        build.refresh(keeps_documents=True)
+        return build.inputs(self)
 
 
 def _with_workers(index: ConfiguredIndex, workers: Workers) -> object:

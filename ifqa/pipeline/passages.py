@@ -92,9 +92,9 @@ class Passages(Stage[CorpusBuild]):
         return _summary(sums, shards.reused, report, sources)
 
     def inputs_again(self, build: CorpusBuild, draft: Path) -> dict[str, object]:
-        """Documents that were just read, as the shards in `draft` tell, are not hashed again."""
+        """Documents, which were compared with their hashes as they were read, stay as listed."""
         known = _known_after(build, read_file_records(draft))
-        build.refresh()
+        build.refresh(keeps_documents=True)
         return _inputs(build.sources, known)
 
 

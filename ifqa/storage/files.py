@@ -285,8 +285,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise FormatError(f"{path}: not TOML: {error}") from error
 
 
-def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file, with a progress bar.
+def sha256(path: Path, size: int = -1) -> str:
+    """Hex SHA-256 of a file, or of its first `size` bytes, with a progress bar.
 
     Raises FormatError for a folder, a device or a pipe.
     """
@@ -297,9 +297,10 @@ def sha256(path: Path) -> str:
         open(path, "rb") as handle,
         bar(f"SHA-256 of {path.name}", path.stat().st_size, unit="bytes") as advance,
     ):
-        while chunk := handle.read(1 << 22):
+        while chunk := handle.read(min(size, 1 << 22) if size >= 0 else 1 << 22):
             digest.update(chunk)
             advance(len(chunk))
+            size -= len(chunk)
     return digest.hexdigest()
 
 

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ifqa.corpus.documents.decoding import TextRun, split_lines
+from ifqa.corpus.documents.decoding import TextRun, split_lines, with_ends
 from ifqa.corpus.documents.marks import lowered, note_mark, raised
 from ifqa.corpus.documents.numerals import write_number
 from ifqa.corpus.documents.spans import SpanCell, spread_cells
@@ -53,6 +54,17 @@ _MARKUP: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 def read_asciidoc(text: str) -> Iterator[TextRun]:
     """The text of AsciiDoc, without comments, attributes and the files that it includes."""
     yield from _Reader(split_lines(text)).runs()
+
+
+@dataclass(slots=True)
+class _PlacedCell:
+    """A cell of a table while its lines are read."""
+
+    first: int  # its lines
+    last: int
+    texts: list[str]
+    columns: int
+    rows: int
 
 
 class _Reader:
@@ -179,6 +191,7 @@ class _Reader:
         lines = self.lines[first : self.at]
         self.at += 1
         self.opens = True
+        ends = dict[int, int]()
         if border[0] == ",":
             cells = [
                 (n, [SpanCell(cell) for cell in line.split(",")])
@@ -186,13 +199,14 @@ class _Reader:
                 if line.strip()
             ]
         else:
-            cells = _rows(lines, first + 1, _count_columns(options))
+            cells = _rows(lines, first + 1, _count_columns(options), ends)
         spread = spread_cells([[self._cell(cell) for cell in row] for _, row in cells])
         texts = [[cell.text for cell in row] for row in spread]
         has_blank = len(lines) > 1 and bool(lines[0].strip()) and not lines[1].strip()
         has_header = "header" in options or ("%noheader" not in options and has_blank)
         places = [place for place, _ in cells]
-        yield from table_runs(zip(places, texts, strict=True), header=1 if has_header else None)
+        runs = table_runs(zip(places, texts, strict=True), header=1 if has_header else None)
+        yield from with_ends(runs, ends)
 
     def _cell(self, cell: SpanCell) -> SpanCell:
         return SpanCell(self._shown(cell.text), cell.columns, cell.rows)
@@ -210,38 +224,47 @@ def _count_columns(options: str) -> int:
     return count
 
 
-def _rows(lines: Sequence[str], place: int, columns: int) -> list[tuple[int, list[SpanCell]]]:
-    """The rows of a table: of `columns` columns, or of those of its first line."""
-    cells = list[tuple[int, list[str], int, int]]()  # line, texts, columns and rows
+def _rows(
+    lines: Sequence[str], place: int, columns: int, ends: dict[int, int]
+) -> list[tuple[int, list[SpanCell]]]:
+    """The rows of a table: of `columns` columns, or of those of its first line.
+
+    `ends` gets the last line of each row, by the first.
+    """
+    cells = list[_PlacedCell]()
     by_line = 0
     for number, line in enumerate(lines, start=place):
         marks = list(_CELL.finditer(line))
         before = line[: marks[0].start()] if marks else line
         if before.strip() and cells:
-            cells[-1][1].append(before.strip())
+            cells[-1].texts.append(before.strip())
+            cells[-1].last = number
         for n, mark in enumerate(marks):
             end = marks[n + 1].start() if n + 1 < len(marks) else len(line)
             text = line[mark.end() : end].strip().replace("\\|", "|")
             times = int(mark[1] or 1) if mark[3] else 1
             copies = min(times, 100) if mark[3] == "*" else 1
             width = times if mark[3] == "+" else 1
-            cells += [(number, [text], width, int(mark[2] or 1)) for _ in range(copies)]
-        by_line = by_line or sum(width for _, _, width, _ in cells)
-    return _fill_rows(cells, max(columns or by_line, 1))
+            cells += [
+                _PlacedCell(number, number, [text], width, int(mark[2] or 1)) for _ in range(copies)
+            ]
+        by_line = by_line or sum(cell.columns for cell in cells)
+    return _fill_rows(cells, max(columns or by_line, 1), ends)
 
 
 def _fill_rows(
-    cells: Sequence[tuple[int, list[str], int, int]], columns: int
+    cells: Sequence[_PlacedCell], columns: int, ends: dict[int, int]
 ) -> list[tuple[int, list[SpanCell]]]:
     rows = list[tuple[int, list[SpanCell]]]()
     below = dict[int, int]()  # by row: places that cells of the rows above cover
     room = 0
-    for place, texts, width, height in cells:
+    for cell in cells:
         if room <= 0:
-            rows.append((place, []))
+            rows.append((cell.first, []))
             room = columns - below.pop(len(rows) - 1, 0)
-        rows[-1][1].append(SpanCell(" ".join(filter(None, texts)), width, height))
-        room -= width
-        for row in range(len(rows), len(rows) + min(height - 1, 100)):
-            below[row] = below.get(row, 0) + width
+        rows[-1][1].append(SpanCell(" ".join(filter(None, cell.texts)), cell.columns, cell.rows))
+        ends[rows[-1][0]] = cell.last
+        room -= cell.columns
+        for row in range(len(rows), len(rows) + min(cell.rows - 1, 100)):
+            below[row] = below.get(row, 0) + cell.columns
     return rows

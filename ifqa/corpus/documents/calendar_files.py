@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
 from ifqa.corpus.documents.mail_headers import enumerate_names, write_time
+from ifqa.corpus.sentences import ENDS
 
 _LINE = re.compile(r"([\w-]++)((?:[^\":]++|\"[^\"]*+\")*+):(.*)", re.S)
 _PARAMETER = re.compile(r";([\w-]{1,60})=(\"[^\"]*\"|[^;\"]*)")
@@ -66,6 +67,7 @@ class _Event:
     kind: str
     line: int  # where it begins, from 1
     method: str  # what the calendar is sent for, such as "REQUEST"
+    last: int = 0  # the line where it ends
     properties: dict[str, list[_Property]] = field(default_factory=dict)
 
     def first(self, name: str) -> _Property | None:
@@ -105,8 +107,9 @@ def read_calendar(text: str) -> Iterator[TextRun]:
             yield TextRun(event, 1, True, 1)
             level = 2
         else:
-            yield TextRun(_heading(event), event.line, True, level)
-            yield from (TextRun(sentence, event.line) for sentence in _sentences(event))
+            yield TextRun(_heading(event), event.line, True, level, last=event.last)
+            for sentence in _sentences(event):
+                yield TextRun(sentence, event.line, last=event.last)
 
 
 def _events(text: str) -> Iterator[_Event | str]:
@@ -115,6 +118,8 @@ def _events(text: str) -> Iterator[_Event | str]:
     method = ""
     event = None
     for number, name, value in _properties(text):
+        if event is not None:
+            event.last = number
         if name == "BEGIN":
             open_.append(value.value.strip().upper())
             if open_[-1] in _READ and event is None:
@@ -193,7 +198,7 @@ def _sentences(event: _Event) -> Iterator[str]:
 
 
 def _end(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if text.endswith(ENDS) else f"{text}."
 
 
 def _person(value: _Property) -> str:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text
 from ifqa.corpus.documents.rows import row_pieces
-from ifqa.corpus.sentences import split_sentences
+from ifqa.corpus.sentences import count_words, piece_spans, split_sentences
 from ifqa.formatting import printable_line
 from ifqa.records import Passage
 
@@ -27,7 +27,7 @@ _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
 _LONGEST_HEADING = 100  # characters of a heading in a title
 _DEEPEST = 3  # headings in a title
-ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
+ENDED = re.compile(r"[.!?:;。！？｡：；][\"”’')\]」』）】》〉〕］]*$")
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class _Piece:
 
     text: str
     place: int  # its page, line or the like
+    last: int  # the last line of several
     opens: bool  # whether it starts a paragraph
     apart: bool = False  # whether a line break is before and after its paragraph
 
@@ -60,10 +61,13 @@ def chunk_document(
             start for start, piece in zip(starts, pieces, strict=True) if piece.opens or not start
         ]
         for start, end in _spans(text, _sentences(text, paragraphs, words), words, overlap):
+            covered = range(bisect_right(starts, start) - 1, bisect_left(starts, end))
             places: list[tuple[int, int]] = []
-            for n in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
+            for n in covered:
                 if not places or places[-1][0] != pieces[n].place:
                     places.append((pieces[n].place, max(starts[n] - start, 0)))
+            if unit == "line":
+                places.append((max(pieces[n].last for n in covered), end - start))
             yield Passage(passage_id(name, number, unit, places, sheet), title, text[start:end])
             number += 1
 
@@ -98,16 +102,18 @@ def _sections(
         text = clean_text(run.text)
         if not text:
             continue
+        last = max(run.place, run.last)
         if in_item and (run.opens or run.level):
             _end_item(pieces[-1])
             in_item = False
         if not run.level:
             if run.row:
                 pieces += [
-                    _Piece(piece, run.place, True, True) for piece in row_pieces(run.row, words)
+                    _Piece(piece, run.place, last, True, True)
+                    for piece in row_pieces(run.row, words)
                 ]
             else:
-                pieces.append(_Piece(text, run.place, run.opens or bare, run.item))
+                pieces.append(_Piece(text, run.place, last, run.opens or bare, run.item))
                 in_item = in_item or run.item
             bare = False
             sheet = run.sheet
@@ -120,7 +126,7 @@ def _sections(
             above.pop()
         above.append((run.level, text[:_LONGEST_HEADING]))
         headings = tuple(heading for _, heading in above[-_DEEPEST:])
-        pieces.append(_Piece(text if ENDED.search(text) else f"{text}.", run.place, True))
+        pieces.append(_Piece(text if ENDED.search(text) else f"{text}.", run.place, last, True))
     if in_item:
         _end_item(pieces[-1])
     if pieces:
@@ -144,10 +150,8 @@ def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple
             if len(sentence) <= 2 * longest:  # then it has at most `longest` words
                 spans.append((start, start + len(sentence.rstrip())))
             else:
-                words = [match.span() for match in re.finditer(r"\S+", sentence)]
-                for first in range(0, len(words), longest):
-                    piece = words[first : first + longest]
-                    spans.append((start + piece[0][0], start + piece[-1][1]))
+                pieces = piece_spans(sentence, longest)
+                spans += [(start + first, start + last) for first, last in pieces]
             start += len(sentence)
     return spans
 
@@ -156,7 +160,7 @@ def _spans(
     text: str, within: Sequence[tuple[int, int]], words: int, overlap: int
 ) -> Iterator[tuple[int, int]]:
     """Start and end of each passage of a section, from the spans of its sentences."""
-    counts = [len(text[start:end].split()) for start, end in within]
+    counts = [count_words(text[start:end]) for start, end in within]
     behind = list(accumulate(counts, initial=0))  # words before each sentence, strictly increasing
     total = behind[-1]
     first = 0

@@ -46,7 +46,7 @@ def read_contacts(text: str) -> Iterator[TextRun]:
                 cells.append((_FIELDS["FN"], parts_of_name))
             order = list(_FIELDS.values())
             cells.sort(key=lambda cell: order.index(cell[0].partition(" (")[0]))
-            yield TextRun(row_text(cells), start, row=tuple(cells))
+            yield TextRun(row_text(cells), start, row=tuple(cells), last=number)
             cells = []
             parts_of_name = ""
         elif field == "N":

@@ -2,7 +2,8 @@
 
 import codecs
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from unicodedata import category
 
 from ifqa.corpus.documents.marks import write_marks
@@ -64,6 +65,7 @@ class TextRun:
     item: bool = False  # whether it starts an item of a list, which is to end like a sentence
     #: Of the row of a table: the name of the column (often empty) and the text of each filled cell.
     row: tuple[tuple[str, str], ...] = ()
+    last: int = 0  # the last line that it covers, if it covers several; 0 for `place` alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,12 @@ class Unread:
 
     what: str  # one of them, such as "hidden row"
     count: int = 1
+
+
+def with_ends(runs: Iterable[TextRun], ends: Mapping[int, int]) -> Iterator[TextRun]:
+    """The runs of rows, each with the last line of its row, by the first."""
+    for run in runs:
+        yield replace(run, last=ends[run.place]) if run.place in ends else run
 
 
 def clean_text(text: str) -> str:

@@ -45,7 +45,9 @@ def _runs(page: Page) -> list[TextRun]:
     for run in page.runs():
         if run.level == FRAME:  # a frame within a frame is not read
             inner = _parse(run.text).runs()
-            runs += [replace(each, place=run.place) for each in inner if each.level != FRAME]
+            runs += [
+                replace(each, place=run.place, last=0) for each in inner if each.level != FRAME
+            ]
         else:
             runs.append(run)
     return runs

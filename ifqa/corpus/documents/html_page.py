@@ -12,6 +12,7 @@ from ifqa.corpus.documents.html_tables import LAYOUT_BLOCKS, Line, Table
 from ifqa.corpus.documents.html_tokens import VOID, Token, is_self_closing, parse_attributes
 from ifqa.corpus.documents.marks import lowered, note_mark, raised, ruby
 from ifqa.corpus.documents.mathml import Formula
+from ifqa.corpus.sentences import count_words
 
 #: Elements within a word or beside it, which do not separate the text around them.
 INLINE = frozenset(
@@ -149,7 +150,7 @@ class Page:
             parts = [unescape(part) for part in parts]
         for number, part in enumerate(parts):
             if self._glued and not number:
-                self._lines[-1].pieces.append(part)
+                self._lines[-1].add(part, self.line)
             elif part and not part.isspace():
                 self._add_line(part, self.line + number)
         last = parts[-1]
@@ -161,7 +162,7 @@ class Page:
         if self._marks:
             self._marks[-1].parts.append(text)
         elif self._glued:
-            self._lines[-1].pieces.append(text)
+            self._lines[-1].add(text, self.line)
         elif text.strip():
             self._add_line(text, self.line)
             self._glued = True
@@ -171,7 +172,7 @@ class Page:
         if self._level and not self._opens and self._lines:
             line = self._lines[-1]
             if line.level == self._level:
-                line.pieces += [" ", text]
+                line.add(f" {text}", number)
                 line.is_main = self._main > 0
                 return
         opens = self._opens and not self._goes_on
@@ -291,7 +292,7 @@ class Page:
         titled = [False] * len(self._menus)
         for line in self._lines:
             number = line.menu
-            words[number] += len(line.text.split())
+            words[number] += count_words(line.text)
             titled[number] |= bool(line.row or line.level)
         left_out = [False] * len(self._menus)
         read = sum(
@@ -574,7 +575,7 @@ class Page:
     def _all_lines(self) -> list[Line]:
         """All lines, of menus too, but not a page's note that it needs JavaScript."""
         unscripted = [number for number, menu in enumerate(self._menus) if menu.kind == "noscript"]
-        words = sum(len(line.text.split()) for line in self._lines if line.menu in set(unscripted))
+        words = sum(count_words(line.text) for line in self._lines if line.menu in set(unscripted))
         if words >= _FEWEST_WORDS:
             return self._lines
         return [line for line in self._lines if line.menu not in set(unscripted)]

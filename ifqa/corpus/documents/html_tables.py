@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ifqa.corpus.documents.decoding import TextRun
+from ifqa.corpus.documents.decoding import TextRun, with_ends
 from ifqa.corpus.documents.spans import SpanCell, spread_cells
 from ifqa.corpus.documents.tables import table_runs
+from ifqa.corpus.sentences import count_words
 
 #: Elements that a cell of data does not hold.
 LAYOUT_BLOCKS = frozenset("article blockquote fieldset footer form header hr main nav pre".split())
@@ -34,13 +35,28 @@ class Line:
     is_main: bool  # whether it is in `main`
     menu: int  # the innermost of the elements around it that may be left out; 0 for none
     row: tuple[tuple[str, str], ...] = ()
+    last: int = 0  # the number of the last line of the file that it covers
 
     @property
     def text(self) -> str:
         return "".join(self.pieces)
 
+    def add(self, piece: str, number: int) -> None:
+        """Add a piece that stands on line `number` of the file."""
+        self.pieces.append(piece)
+        if piece.strip():
+            self.last = number
+
     def run(self) -> TextRun:
-        return TextRun(self.text, self.number, self.opens, self.level, item=self.item, row=self.row)
+        return TextRun(
+            self.text,
+            self.number,
+            self.opens,
+            self.level,
+            item=self.item,
+            row=self.row,
+            last=self.last,
+        )
 
 
 @dataclass(slots=True)
@@ -119,7 +135,12 @@ class Table:
                 held[first:end] = b"\1" * (end - first)
         read = [line for line, is_held in zip(lines, held, strict=True) if not is_held]
         pattern = lines[0] if lines else None
-        for run in self._runs(rows, lines):
+        ends = dict[int, int]()
+        for row in rows:
+            held_by_row = [line for cell in row.cells for line in self._cell_lines(cell, lines)]
+            last = max((max(line.number, line.last) for line in held_by_row), default=0)
+            ends[row.line] = max(last, ends.get(row.line, row.line))
+        for run in with_ends(self._runs(rows, lines), ends):
             if pattern is not None:
                 read.append(
                     Line(
@@ -131,6 +152,7 @@ class Table:
                         pattern.is_main,
                         pattern.menu,
                         run.row,
+                        run.last,
                     )
                 )
         return read
@@ -150,7 +172,7 @@ class Table:
             held = self._cell_lines(cell, lines)
             if any(line.level for line in held) and not cell.is_header:
                 return False
-            words = sum(len(line.text.split()) for line in held)
+            words = sum(count_words(line.text) for line in held)
             paragraphs = sum(line.opens for line in held)
             total += words
             if words > _LONGEST_CELL:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from unicodedata import normalize
 
-from ifqa.corpus.documents.decoding import TextRun
+from ifqa.corpus.documents.decoding import TextRun, with_ends
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.numerals import write_number
 from ifqa.corpus.documents.spans import SpanCell, spread_cells
@@ -182,7 +182,8 @@ class _Reader:
             return
         text = "".join(self.pieces)
         if text.strip():
-            self.ready.append(TextRun(text, self.begun, self.opens or self.item, item=self.item))
+            opens = self.opens or self.item
+            self.ready.append(TextRun(text, self.begun, opens, item=self.item, last=self.line))
             self.opens = self.item = False
         self.pieces = []
         self.begun = 0
@@ -221,10 +222,10 @@ class _Reader:
             return
         if group.kind in _LEVELS:
             self._end_paragraph()
-            self.ready.append(TextRun(text, group.line, True, _LEVELS[group.kind]))
+            self.ready.append(TextRun(text, group.line, True, _LEVELS[group.kind], last=self.line))
         elif group.kind == "paragraph of its own":
             self._end_paragraph()
-            self.ready.append(TextRun(text, group.line))
+            self.ready.append(TextRun(text, group.line, last=self.line))
         elif text.strip():
             self._add(_WRITERS[group.kind](text))
 
@@ -316,6 +317,7 @@ class _Reader:
             self.lists.append((style, int(start[1]) - 1 if start else 0))
             self.at = options.end() if options else self.at
         elif kind in _MATH:
+            self.begun = self.begun or self.line
             self._add(_LABEL.sub("", self._take_until(f"\\end{{{name[1]}}}")))
         elif kind in _VERBATIM:
             self._add_verbatim(self._take_until(f"\\end{{{name[1]}}}"))
@@ -392,6 +394,7 @@ class _Reader:
         body = _skip_columns(body, 2 if name in _WIDE_TABLES else 1)
         rows = list[list[SpanCell]]()
         places = list[int]()
+        ends = dict[int, int]()
         header = 0
         line = first
         for text in _ROW_END.split(body):
@@ -405,9 +408,10 @@ class _Reader:
             if any(cell.text for cell in cells):
                 rows.append(cells)
                 places.append(begun)
+                ends[begun] = line
         texts = [[cell.text for cell in row] for row in spread_cells(rows)]
         declared = header if 0 < header < len(rows) else None
-        self.ready += table_runs(zip(places, texts, strict=True), header=declared)
+        self.ready += with_ends(table_runs(zip(places, texts, strict=True), header=declared), ends)
         self.opens = True
 
 

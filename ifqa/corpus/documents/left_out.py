@@ -19,6 +19,7 @@ _MENDS = {
     "it is of a version of Word before 97": "soffice --headless --convert-to docx FILE",
     "not a complete PDF": "open it and save it again, or fetch it again",
     "cannot be read (File name too long": "give its folders shorter names",
+    "it changed while it was being read": "run the same command again",
     "large": f"start with --max-mb, or raise max_mb in indexes/{_CORPUS}.toml",
     "closed": "allow your user to read it",
     "link": "put the file itself into the folder",

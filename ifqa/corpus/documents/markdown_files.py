@@ -24,6 +24,9 @@ _NOTE_TEXT = re.compile(r"\[\^([^\]\s^]{1,40})\]:\s*")
 # Pandoc's 10^24^ and H~2~O; a number or a letter, so that other carets and tildes are kept
 _RAISED = re.compile(r"(?<=[\w)])\^([-+−]?\w{1,4})\^")
 _LOWERED = re.compile(r"(?<=[^\W\d_])~(\d{1,3}|[a-z])~(?!~)")
+# In front matter: a key of up to three words; an empty or indented line, an item, or a bracket
+_KEY = re.compile(r"(?![-#])\S+(?: \S+){0,2}?\s*:(?:\s|$)")
+_BELOW_KEY = re.compile(r"\s|$|-(?:\s|$)|[\[\]{}]")
 #: The elements whose tags a page needs.
 _TAGS = frozenset(
     "h1 h2 h3 h4 h5 h6 p ul ol li blockquote table thead tbody tr th td s a pre".split()
@@ -45,17 +48,32 @@ def markdown_runs(text: str) -> Iterator[TextRun]:
 
 def _parse(text: str) -> Page:
     lines = split_lines(text)
-    if lines and lines[0].strip() == "---":  # front matter, whose last rule must not make a heading
-        end = next(
-            (n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0
-        )
-        lines[: end + 1] = [""] * (end + 1)
+    end = _end_of_front_matter(lines)
+    lines[:end] = [""] * end
     elements = _parser().parse("\n".join(lines))
     page = _read_page(elements, Page())
     if page.is_open:  # the end tag of what is not read is missing
         unclosed = find_unclosed(token for _, token in _tokens(elements))
         page = _read_page(elements, Page(unclosed))
     return page
+
+
+def _end_of_front_matter(lines: Sequence[str]) -> int:
+    """The number of the first lines that are settings between two rules: "title: Mill"; 0 if none.
+
+    Text below a rule is none: it begins with an empty line, or a line is no key with its value.
+    """
+    if lines[0].strip() != "---":
+        return 0
+    has_key = False
+    for number, line in enumerate(lines[1:], start=2):
+        if line.strip() in ("---", "..."):
+            return number if has_key else 0
+        if _KEY.match(line):
+            has_key = True
+        elif not (line.startswith("#") or (has_key and _BELOW_KEY.match(line))):
+            return 0
+    return 0
 
 
 def _parser() -> "MarkdownIt":

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     r"|(?P<noon>AM/PM|A/P)|(?P<letters>[yY]+|[mM]+|[dD]+|[hH]+|[sS]+(?:\.0+)?)|(?P<other>.)",
     re.S,
 )
-_DIGITS = re.compile(r"[0#?][0#?,]*(?:\.[0#?]*)?|\.[0#?]+")
+_DIGITS = re.compile(r"[0#?][0#?,]*(?:\.[0#?]*)?,*|\.[0#?]+,*")
 _CONDITION = re.compile(r"([<>]=?|=|<>)(-?\d+(?:\.\d+)?)")
 _CURRENCY = re.compile(r"\$([^-]*)")
 _DAY_ZERO = datetime(1899, 12, 30)
@@ -146,10 +146,18 @@ def _write_number(number: Decimal, tokens: Sequence[re.Match[str]]) -> str:
         return str(number)
     if "." not in pattern and _DIGITS.search(pattern, digits.end()):
         return _write_groups(number, tokens)
-    code = digits[0].rstrip(",")
-    for _ in range(len(digits[0]) - len(code)):
-        number /= 1000
+    number, code = _scale(number, digits[0])
     return _fill(tokens, pattern, digits.span(), _write_digits(number, code))
+
+
+def _scale(number: Decimal, digits: str) -> tuple[Decimal, str]:
+    """A number divided by 1,000 for each comma at the end of its whole or decimal digits: "0.0,,".
+
+    With it the digits without these commas.
+    """
+    whole, point, decimals = digits.partition(".")
+    code = whole.rstrip(",") + point + decimals.rstrip(",")
+    return number / 1000 ** (len(digits) - len(code)), code
 
 
 def _write_groups(number: Decimal, tokens: Sequence[re.Match[str]]) -> str:
@@ -207,17 +215,28 @@ def _write_exponent(number: Decimal, pattern: str) -> str:
 
 
 def _write_fraction(number: Decimal, pattern: str) -> str:
-    """A number as a mixed fraction, "1 1/2", by the digits of the denominator."""
+    """A number as a mixed fraction: "1 1/2"."""
     _, _, below = pattern.partition("/")
-    places = len(re.match(r"[\s\d#?]*", below)[0].strip()) or 1  # type: ignore[index]  # matches
+    digits = re.match(r"[\s\d#?]*", below)[0].strip()  # type: ignore[index]  # matches
     whole = int(number)
-    part = Fraction(number - whole).limit_denominator(10**places - 1)
-    if part == 1:
+    numerator, denominator = _nearest_fraction(Fraction(number - whole), digits)
+    if numerator == denominator:
         return str(whole + 1)
-    if not part:
+    if not numerator:
         return str(whole)
-    shown = f"{part.numerator}/{part.denominator}"
+    shown = f"{numerator}/{denominator}"
     return f"{whole} {shown}" if whole else shown
+
+
+def _nearest_fraction(part: Fraction, digits: str) -> tuple[int, int]:
+    """Numerator and denominator, by the number of the denominator's digits.
+
+    A denominator that the code names is kept: "# ?/8" writes 0.25 as "2/8".
+    """
+    if digits.isdecimal() and int(digits):
+        denominator = int(digits)
+        return int(part * denominator + Fraction(1, 2)), denominator
+    return part.limit_denominator(10 ** (len(digits) or 1) - 1).as_integer_ratio()
 
 
 def _format_moment(value: date | time | timedelta, tokens: Sequence[re.Match[str]]) -> str:

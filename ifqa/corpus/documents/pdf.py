@@ -16,6 +16,7 @@ from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.pdf_characters import Characters
 from ifqa.corpus.documents.pdf_layout import Line, read_rows
 from ifqa.corpus.documents.pdf_margins import Page, drop_contents, drop_running_heads
+from ifqa.corpus.documents.pdf_pictures import has_picture
 from ifqa.corpus.documents.pdf_rules import find_rules
 from ifqa.corpus.documents.pdf_tables import arrange
 from ifqa.corpus.documents.tables import table_runs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
 
 NO_TEXT = "no text"  # opens the reason for a PDF that may be a scan
+WITHOUT_TEXT = "without text"  # ends what is told of pages that may be scans
 LARGEST_TEXT = 50_000_000  # characters; a manual of 1,000 pages has 3 million
 _DEEPEST = 3  # levels of the outline
 _MOST_ENTRIES = 10_000  # entries of the outline
@@ -67,6 +69,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _MARKS = "\x02\ufffe"
 _HYPHENS = ("-", *_MARKS)
 _LONGEST_WORD = 60  # characters of the first part of a word over two lines
+_FEW_LINES = 6  # of a page that may have nothing but running heads
 _SHIFT = 8.0  # points by which the columns of a table move from page to page
 _XFA_NOTICE = 1_500  # characters of "Please wait ...", all that a form of XML has in a PDF
 
@@ -96,6 +99,11 @@ def read_pdf(content: bytes) -> Iterator[TextRun | Unread]:
     for what, count in zip(("running-head line", "contents line"), dropped, strict=False):
         if count:
             yield Unread(what, count)
+    scanned = sum(
+        page.has_picture and not lines for page, lines in zip(raw, with_contents, strict=True)
+    )
+    if scanned:
+        yield Unread(f"page {WITHOUT_TEXT}", scanned)
     known = {
         word.casefold() for page in pages for line in page for word in _WORD.findall(line.text)
     }
@@ -295,7 +303,9 @@ def _read_page(form: Any, page: "PdfPage") -> tuple[Page, int]:
     rules = cache(lambda: find_rules(page, characters))
     lines = arrange(rows, rules, characters.is_monospaced)
     cleaned = [_compose_line(line) if _may_have_accent(line.text) else line for line in lines]
-    shown = Page([line for line in cleaned if line.text], characters.width, characters.height)
+    kept = [line for line in cleaned if line.text]
+    may_be_scan = len(kept) <= _FEW_LINES and has_picture(page)
+    shown = Page(kept, characters.width, characters.height, may_be_scan)
     return shown, len(characters.text)
 
 

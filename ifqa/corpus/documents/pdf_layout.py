@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 
 from ifqa.corpus.documents.pdf_characters import NOWHERE, Box, Characters
 from ifqa.corpus.documents.pdf_marks import mark_by_place, text_with_marks
+from ifqa.corpus.sentences import count_words
 
 # PDFium ends a part of a word with a mark where it joins the word over two lines
 _LINE = re.compile("[^\r\n\x02\ufffe]+[\x02\ufffe]?|[\x02\ufffe]")
@@ -17,6 +19,11 @@ _SPACE = 0.12  # heights of a line: a wider gap is a space
 _WIDEST = 1.35  # of its letters' natural width: that of a line of code
 _SAMPLED = 4  # long lines of a page that are looked at for the gap between two columns of prose
 _MIDDLE = (0.28, 0.72)  # the part of a line in which that gap is
+# Of lines that are put in order
+_FEWEST_LINES = 3
+_FEWEST_WORDS = 3  # of most of them
+_APART = 0.8  # heights of a line from one to the next, at least
+_NEAR = 2.0  # heights of a line: a larger gap is between parts of a page
 _WORD = re.compile(r"\S{1,40}")
 # Widths of the characters of Latin-1 in hundredths of a line's height, roughly
 _NARROW = b"iljftI.,;:'!|()[]-/ "
@@ -112,7 +119,7 @@ class _Piece:
 
 
 def read_rows(characters: Characters) -> list[list[Span]]:
-    """The lines of a page in the order of the file's text, each cut at its wide gaps."""
+    """The lines of a page, each cut at its wide gaps, in the order of `order_rows`."""
     pieces = list(_pieces(characters))
     cuts = _find_cuts(characters, pieces)
     rows: list[list[Span]] = []
@@ -126,7 +133,73 @@ def read_rows(characters: Characters) -> list[list[Span]]:
             rows[-1] += spans
         else:
             rows.append(spans)
-    return rows
+    return order_rows(rows)
+
+
+def order_rows(rows: Sequence[list[Span]]) -> list[list[Span]]:
+    """The lines of a page in the order of the file's text, but those of a column from the top.
+
+    Some programs draw a page from the bottom up, or its headings last.
+    """
+    steps = list(pairwise(rows))
+    ups = sum(after[0].bottom > before[0].bottom for before, after in steps)
+    if 2 * ups > len(steps):
+        ordered = _from_the_top(rows)
+        if ordered is not None:  # a page without columns
+            return ordered
+    return [row for column in _columns(rows) for row in _from_the_top(column) or column]
+
+
+def _columns(rows: Sequence[list[Span]]) -> Iterator[list[list[Span]]]:
+    """The lines that follow one another in a column.
+
+    Each is above, below or between the others without a large gap, and a vertical line crosses all.
+    """
+    column = list[list[Span]]()
+    left = right = bottom = top = 0.0
+    for row in rows:
+        begins = min(span.left for span in row)
+        ends = max(span.right for span in row)
+        near = _NEAR * row[0].height
+        is_near = bottom - row[0].top < near and row[0].bottom - top < near
+        if column and is_near and max(left, begins) <= min(right, ends):
+            left = max(left, begins)
+            right = min(right, ends)
+            bottom = min(bottom, row[0].bottom)
+            top = max(top, row[0].top)
+        else:
+            if column:
+                yield column
+            column = []
+            left = begins
+            right = ends
+            bottom = row[0].bottom
+            top = row[0].top
+        column.append(row)
+    if column:
+        yield column
+
+
+def _from_the_top(rows: Sequence[list[Span]]) -> list[list[Span]] | None:
+    """Lines of prose by their heights on the page.
+
+    None if they are few or short, as the labels of a drawing are, if they overlap, so that heights
+    do not order them, or if one is not written from left to right.
+    """
+    if len(rows) < _FEWEST_LINES or median(map(_count_words, rows)) < _FEWEST_WORDS:
+        return None
+    if any(span.right < span.left or span.height <= 0 for row in rows for span in row):
+        return None
+    ordered = sorted(rows, key=lambda row: -row[0].bottom)
+    are_apart = all(
+        above[0].bottom - below[0].bottom > _APART * min(above[0].height, below[0].height)
+        for above, below in pairwise(ordered)
+    )
+    return ordered if are_apart else None
+
+
+def _count_words(row: Sequence[Span]) -> int:
+    return sum(count_words(span.text) for span in row)
 
 
 def _make_span(characters: Characters, part: _Piece, piece: _Piece) -> Span:

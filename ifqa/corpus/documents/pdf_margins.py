@@ -50,6 +50,7 @@ class Page:
     lines: Sequence[Line]
     width: float = 0.0
     height: float = 0.0
+    has_picture: bool = False  # only looked at if it has few lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from statistics import fmean, median
 from ifqa.corpus.documents.pdf_characters import Box
 from ifqa.corpus.documents.pdf_layout import Line, Span, make_line
 from ifqa.corpus.documents.pdf_rules import Rules
+from ifqa.corpus.sentences import count_words
 
 _MOST_COLUMNS = 60
 _FEWEST_ROWS = 3  # of a table without rules
@@ -245,9 +246,7 @@ def _is_table(
         all(_BULLET.fullmatch(cell) for cell in filled[0]) or _are_line_numbers(filled[0])
     ):
         return False
-    long_columns = sum(
-        fmean(len(cell.split()) for cell in column) > _LONG_CELL for column in filled if column
-    )
+    long_columns = sum(fmean(map(count_words, column)) > _LONG_CELL for column in filled if column)
     if 2 * long_columns >= len(columns):
         return False
     full = sum(sum(map(bool, row)) * 2 > len(row) for row in cells)
@@ -306,7 +305,7 @@ def _is_prose(block: Sequence[_Row], columns: Sequence[_Interval]) -> bool:
         spans = [span for row in block for span in row if _covered(span, columns) == [place]]
         if len(spans) < _FEWEST_LINES - 1:
             return False
-        words = fmean(len(span.text.split()) for span in spans)
+        words = fmean(count_words(span.text) for span in spans)
         filled = fmean(span.right - span.left for span in spans) / (right - left)
         if words < 3 or filled < 0.6:
             return False

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,13 @@ from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker, tell_share
 from ifqa.corpus.passage_store import passage_line
-from ifqa.errors import IfqaError
+from ifqa.corpus.sentences import LONGEST_WORD, count_words, cut_words
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
 
 VERSION = 6  # raise it when passages of an earlier version must not be reused
+
+CHANGED = "it changed while it was being read"  # the reason for a file of other bytes than listed
 
 _MAILDIR = re.compile(r"\d{9,11}\.[\w=]{1,60}\.[\w.,=-]{1,100}?(?:[:;!]2,\w*)?")
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
@@ -144,6 +146,7 @@ class Chunking:
 def read_passages(
     path: Path,
     name: str,
+    size: int,
     expected: str,
     chunking: Chunking,
     advance: ProgressCallback = no_progress,
@@ -151,24 +154,34 @@ def read_passages(
     """The passages of a file as lines of a shard, and the facts about them.
 
     The facts are the numbers of `passages` and `words`, and what was left `unread`, in words.
-    `name` is the file's path relative to its folder, `expected` its SHA-256. `advance` gets the
-    share that is read so far. Raises UnreadableFile with the reason.
+    `name` is the file's path relative to its folder. `size` and `expected` are the number and the
+    SHA-256 of its bytes as it was listed; those that were added since, as to a log, are left for
+    the next build. `advance` gets the share that is read so far. Raises UnreadableFile with the
+    reason.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as handle:
+            content = handle.read(size)
     except OSError as error:
         raise UnreadableFile(f"cannot be read ({error.strerror})") from error
     if hashlib.sha256(content).hexdigest() != expected:  # the build would differ from its manifest
-        raise IfqaError(f"{path} changed while it was being read; run the same command again")
+        raise UnreadableFile(CHANGED)
     if not content.strip():
         raise UnreadableFile("empty")
     request = {"name": name, "suffix": suffix_of(name), **asdict(chunking)}
+    may_be_scan = chunking.ocr and request["suffix"] == ".pdf"
     try:
         facts, lines = WORKER.read(request, content, advance)
     except UnreadableFile as error:
-        if not (chunking.ocr and str(error).startswith(pdf.NO_TEXT)):
+        if not (may_be_scan and str(error).startswith(pdf.NO_TEXT)):
             raise
         facts, lines = WORKER.read(request, ocr.add_text(content), advance)
+        return lines, facts
+    if may_be_scan and pdf.WITHOUT_TEXT in facts["unread"]:
+        try:
+            facts, lines = WORKER.read(request, ocr.add_text(content), advance)
+        except UnreadableFile as error:  # the pages with text are read
+            facts["unread"] += f" ({error})"
     return lines, facts
 
 
@@ -195,15 +208,15 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
     words = 0
     unread = Counter[str]()
     parts = reader(content, tuple(request["columns"]))
-    runs = _tell_shares(_count_unread(parts, unread), len(content))
+    runs = _cut_words(_tell_shares(_count_unread(parts, unread), len(content)), unread)
     for passage in chunk_document(
         request["name"], runs, unit, request["words"], request["overlap"]
     ):
         lines.append(passage_line(passage.id, passage.title, passage.text))
-        words += len(passage.text.split())
+        words += count_words(passage.text)
     if not lines:
         raise UnreadableFile("no text in it")
-    told = ", ".join(pluralize(count, what) for what, count in sorted(unread.items()))
+    told = ", ".join(_count_parts(what, count) for what, count in sorted(unread.items()))
     return {"passages": len(lines), "words": words, "unread": told}, b"".join(lines)
 
 
@@ -214,6 +227,30 @@ def _count_unread(parts: Iterable[TextRun | Unread], unread: Counter[str]) -> It
             unread[part.what] += part.count
         else:
             yield part
+
+
+def _cut_words(runs: Iterable[TextRun], unread: Counter[str]) -> Iterator[TextRun]:
+    """The runs with their overlong words cut, which are added to `unread`."""
+
+    def cut(text: str) -> str:
+        shown, count = cut_words(text)
+        if count:
+            unread["overlong word"] += count
+        return shown
+
+    for run in runs:
+        if len(run.text) <= LONGEST_WORD:  # the common case
+            yield run
+        elif run.row:
+            yield replace(run, row=tuple((cut(name), cut(value)) for name, value in run.row))
+        else:
+            yield replace(run, text=cut(run.text))
+
+
+def _count_parts(what: str, count: int) -> str:
+    """The number of parts with their noun: "2 formulas without a saved value"."""
+    noun, without, rest = what.partition(" without ")
+    return f"{pluralize(count, noun)}{without}{rest}"
 
 
 def _tell_shares(runs: Iterable[TextRun], size: int) -> Iterator[TextRun]:

@@ -6,12 +6,12 @@ A row that is longer than a passage becomes several sentences, which begin with 
 import re
 from collections.abc import Iterator, Sequence
 
-from ifqa.corpus.sentences import keep_whole
+from ifqa.corpus.sentences import count_words, keep_whole, piece_spans
 
 #: The name of the column, often empty, and the text of a filled cell.
 Cell = tuple[str, str]
 
-_ENDED = re.compile(r"[.!?][\"”’')\]]*$")
+_ENDED = re.compile(r"[.!?。！？｡][\"”’')\]」』）】》〉〕］]*$")
 _LONGEST_NAME = 12  # words of a row's name that are repeated
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -47,7 +47,7 @@ def row_pieces(row: Sequence[Cell], longest: int) -> Iterator[str]:
 
 
 def _count_words(row: Sequence[Cell]) -> int:
-    return sum(len(name.split()) + len(value.split()) for name, value in row)
+    return sum(count_words(name) + count_words(value) for name, value in row)
 
 
 def _row_name(row: Sequence[Cell]) -> Cell:
@@ -61,7 +61,6 @@ def _row_name(row: Sequence[Cell]) -> Cell:
 def _split_long_cells(row: Sequence[Cell], room: int) -> Iterator[Cell]:
     """The cells; one of more than `room` words is several, each with the name of its column."""
     for column, value in row:
-        words = value.split()
-        step = max(room - len(column.split()), 1)
-        for first in range(0, len(words), step):
-            yield column, " ".join(words[first : first + step])
+        step = max(room - count_words(column), 1)
+        for first, last in piece_spans(value, step):
+            yield column, value[first:last]

@@ -193,7 +193,11 @@ class _Reader:
             end = self._find_end(line)
             if name == "raw" and argument.strip() == "html":
                 page = "\n".join(self.lines[self.at + 1 : end])
-                yield from (replace(run, place=run.place + self.at + 1) for run in html_runs(page))
+                above = self.at + 1
+                yield from (
+                    replace(run, place=run.place + above, last=run.last + above)
+                    for run in html_runs(page)
+                )
         else:
             if name in _VERBATIM:
                 self.verbatim = _indent(line)

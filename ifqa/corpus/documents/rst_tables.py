@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ifqa.corpus.documents.decoding import TextRun
+from ifqa.corpus.documents.decoding import TextRun, with_ends
 from ifqa.corpus.documents.spans import SpanCell, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 
@@ -71,7 +71,10 @@ def grid_runs(lines: Sequence[str], place: int) -> Iterator[TextRun]:
                 cells[first].lines.append(text)
     filled = [(number, row) for number, row in rows if row]
     spread = spread_cells([[row[key].cell() for key in sorted(row)] for _, row in filled])
-    yield from _runs([number for number, _ in filled], spread, header or None)
+    ends = {
+        number: number + max(len(cell.lines) for cell in row.values()) - 1 for number, row in filled
+    }
+    yield from _runs([number for number, _ in filled], spread, header or None, ends)
 
 
 def _ruled_columns(line: str, edges: Sequence[int]) -> set[int]:
@@ -99,6 +102,7 @@ def simple_runs(lines: Sequence[str], place: int) -> Iterator[TextRun]:
     """The rows of a simple table, with its rules, whose first line is at `place`."""
     starts = [match.start() for match in _SEGMENT.finditer(lines[0])][:_MOST_COLUMNS]
     rows = list[tuple[int, list[str], list[SpanCell]]]()  # line, lines of text, merged cells
+    ends = dict[int, int]()
     header = 0
     for number, line in enumerate(lines[1:], start=place + 1):
         if SIMPLE_RULE.fullmatch(line):
@@ -110,10 +114,11 @@ def simple_runs(lines: Sequence[str], place: int) -> Iterator[TextRun]:
             if line[: starts[1]].strip() or not rows:
                 rows.append((number, [], []))
             rows[-1][1].append(line)
+            ends[rows[-1][0]] = number
     cells = [merged or _merged_cells(held, starts, starts) for _, held, merged in rows]
     has_header = 0 < header < len(rows)
     numbers = [number for number, _, _ in rows]
-    yield from _runs(numbers, spread_cells(cells), header if has_header else None)
+    yield from _runs(numbers, spread_cells(cells), header if has_header else None, ends)
 
 
 def _merged_cells(
@@ -134,6 +139,7 @@ def list_table_runs(
 ) -> Iterator[TextRun]:
     """The rows of the directive `list-table`, whose body begins at `place`."""
     rows = list[tuple[int, list[str]]]()
+    ends = dict[int, int]()
     indent = -1  # of the dash of each cell
     for number, line in enumerate(lines, start=place):
         row = _LIST_ROW.match(line)
@@ -145,7 +151,9 @@ def list_table_runs(
             rows[-1][1].append(cell[2] or "")
         elif rows and line.strip():
             rows[-1][1][-1] += f" {line.strip()}"
-    yield from table_runs(rows, header=_header_rows(options) or None)
+        if rows and line.strip():
+            ends[rows[-1][0]] = number
+    yield from with_ends(table_runs(rows, header=_header_rows(options) or None), ends)
 
 
 def csv_table_runs(
@@ -162,11 +170,14 @@ def csv_table_runs(
         rows += [(place, row) for row in names]
     header = len(rows) + _header_rows(options)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    ends = dict[int, int]()
     first = place
     for row in reader:
         rows.append((first, [cell.strip() for cell in row]))
+        ends[first] = place + reader.line_num - 1
         first = place + reader.line_num
-    yield from table_runs([row for row in rows if any(row[1])], header=header or None)
+    filled = [row for row in rows if any(row[1])]
+    yield from with_ends(table_runs(filled, header=header or None), ends)
 
 
 def _header_rows(options: Mapping[str, str]) -> int:
@@ -175,7 +186,10 @@ def _header_rows(options: Mapping[str, str]) -> int:
 
 
 def _runs(
-    places: Sequence[int], rows: Sequence[Sequence[SpanCell]], header: int | None
+    places: Sequence[int],
+    rows: Sequence[Sequence[SpanCell]],
+    header: int | None,
+    ends: Mapping[int, int],
 ) -> Iterator[TextRun]:
     texts = [[cell.text for cell in row] for row in rows]
-    yield from table_runs(zip(places, texts, strict=True), header=header)
+    yield from with_ends(table_runs(zip(places, texts, strict=True), header=header), ends)

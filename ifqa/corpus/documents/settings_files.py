@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text, split_lines
 from ifqa.corpus.documents.rows import row_text
+from ifqa.corpus.sentences import count_words
 
 Keys = tuple[str, ...]
 
@@ -53,7 +54,9 @@ def read_ini(text: str) -> Iterator[TextRun]:
         elif setting := _SETTING.match(line):
             value = _QUOTED.fullmatch(setting[2])
             yield from _setting_runs(
-                (*section, setting[1]), value[2] if value else setting[2], number
+                (*section, setting[1]),
+                value[2] if value else setting[2],
+                range(number, number + 1),
             )
             may_continue = True
             in_comment = False
@@ -64,7 +67,7 @@ def read_ini(text: str) -> Iterator[TextRun]:
 
 def is_prose(comment: str) -> bool:
     """Whether a comment is a sentence, not a setting that is commented out."""
-    return len(comment.split()) >= _PROSE and "=" not in comment and comment[-1:] not in ";{}"
+    return count_words(comment) >= _PROSE and "=" not in comment and comment[-1:] not in ";{}"
 
 
 def read_properties(text: str) -> Iterator[TextRun]:
@@ -88,7 +91,7 @@ def read_properties(text: str) -> Iterator[TextRun]:
         held = []
         if entry:
             key, value = (_PROPERTY_ESCAPE.sub(_unescape, part) for part in entry.groups())
-            yield from _setting_runs((key,), value, first)
+            yield from _setting_runs((key,), value, range(first, number + 1))
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -97,10 +100,11 @@ def _unescape(match: re.Match[str]) -> str:
     return {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}.get(match[2], match[2])
 
 
-def _setting_runs(keys: Keys, value: str, line: int) -> Iterator[TextRun]:
+def _setting_runs(keys: Keys, value: str, lines: range) -> Iterator[TextRun]:
     if value.strip():
         names = _name(keys)
-        yield TextRun(f"{names}: {value}" if names else value, line, item=True)
+        text = f"{names}: {value}" if names else value
+        yield TextRun(text, lines.start, item=True, last=lines.stop - 1)
 
 
 def _name(keys: Keys) -> str:
@@ -120,12 +124,14 @@ class _Row:
 
     keys: Keys  # above the list
     cells: list[tuple[str, str]] = field(default_factory=list)
-    line: int = 0
+    line: int = 0  # of its first cell, and the last line of its last one
+    last: int = 0
     name: tuple[str, str] = ("", "")  # its first cell, which later parts of the row begin with
 
-    def add(self, keys: Keys, value: str, line: int) -> None:
+    def add(self, keys: Keys, value: str, lines: range) -> None:
         if value.strip():
-            self.line = self.line or line
+            self.line = self.line or lines.start
+            self.last = lines.stop - 1
             self.cells.append((clean_text(_name(keys)), clean_text(value)))
 
     def runs(self) -> Iterator[TextRun]:
@@ -137,7 +143,7 @@ class _Row:
                 first, value = self.cells[0]
                 self.name = _name((*self.keys, first)), value
                 cells = [self.name, *self.cells[1:]]
-            yield TextRun(row_text(cells), self.line, row=tuple(cells))
+            yield TextRun(row_text(cells), self.line, row=tuple(cells), last=self.last)
         self.cells = []
         self.line = 0
 
@@ -150,7 +156,7 @@ class _Open:
     keys: Keys  # above it; within a row, those below the row
     row: _Row | None  # that its values belong to
     key: str | None = None  # of the next value
-    values: list[tuple[str, int]] = field(default_factory=list)  # of a list, with lines
+    values: list[tuple[str, range]] = field(default_factory=list)  # of a list, with lines
 
 
 class _YamlReader:
@@ -188,20 +194,20 @@ class _YamlReader:
         if not self._open:
             self._open = [_Open(False, (), None)]
 
-    def add_scalar(self, value: str, anchor: str | None, line: int) -> None:
+    def add_scalar(self, value: str, anchor: str | None, lines: range) -> None:
         if anchor and len(value) <= _LONGEST_REPEATED:
             self._anchors[anchor] = value
         outer = self._open[-1]
         if not outer.is_mapping:
-            outer.values.append((value, line))
+            outer.values.append((value, lines))
         elif outer.key is None:
             outer.key = value[:_LONGEST_KEY]
         else:
-            self._write(outer, self._keys(outer), value, line)
+            self._write(outer, self._keys(outer), value, lines)
             outer.key = None
 
-    def add_alias(self, name: str, line: int) -> None:
-        self.add_scalar(self._anchors.get(name, f"*{name}"), None, line)
+    def add_alias(self, name: str, lines: range) -> None:
+        self.add_scalar(self._anchors.get(name, f"*{name}"), None, lines)
 
     def end_document(self) -> None:
         self._write_list(self._open[0])
@@ -209,28 +215,29 @@ class _YamlReader:
     def _keys(self, opened: _Open) -> Keys:
         return (*opened.keys, opened.key)[-_KEYS:] if opened.key else opened.keys
 
-    def _write(self, opened: _Open, keys: Keys, value: str, line: int) -> None:
+    def _write(self, opened: _Open, keys: Keys, value: str, lines: range) -> None:
         if value in ("null", "~"):
             return
         if opened.row is not None:
-            opened.row.add(keys, value, line)
+            opened.row.add(keys, value, lines)
         else:
-            self.runs += _setting_runs(keys, value, line)
+            self.runs += _setting_runs(keys, value, lines)
 
     def _write_list(self, opened: _Open) -> None:
         """Write the values of a list so far: short ones as one sentence."""
         values = [value for value, _ in opened.values]
         if opened.row is not None or (values and _is_short(values)):
             if values:
-                self._write(opened, opened.keys, ", ".join(values), opened.values[0][1])
+                lines = range(opened.values[0][1].start, opened.values[-1][1].stop)
+                self._write(opened, opened.keys, ", ".join(values), lines)
         else:
-            for value, line in opened.values:
-                self._write(opened, opened.keys, value, line)
+            for value, lines in opened.values:
+                self._write(opened, opened.keys, value, lines)
         opened.values = []
 
 
 def _is_short(values: Sequence[str]) -> bool:
-    return len(values) <= _MOST_JOINED and all(len(value.split()) <= _SHORT for value in values)
+    return len(values) <= _MOST_JOINED and all(count_words(value) <= _SHORT for value in values)
 
 
 def read_yaml(text: str) -> Iterator[TextRun]:
@@ -244,9 +251,11 @@ def read_yaml(text: str) -> Iterator[TextRun]:
             line = event.start_mark.line + 1
             if isinstance(event, yaml.ScalarEvent):
                 reader.scalar_lines.update(range(line, event.end_mark.line + 1))
-                reader.add_scalar(event.value, event.anchor, line)
+                # A block ends at the start of the line below it
+                after = event.end_mark.line + 1 + (event.end_mark.column > 0)
+                reader.add_scalar(event.value, event.anchor, range(line, max(after, line + 1)))
             elif isinstance(event, yaml.AliasEvent):
-                reader.add_alias(event.anchor, line)
+                reader.add_alias(event.anchor, range(line, line + 1))
             elif isinstance(event, yaml.CollectionStartEvent):
                 reader.start(isinstance(event, yaml.MappingStartEvent))
             elif isinstance(event, yaml.CollectionEndEvent):
@@ -285,6 +294,7 @@ def _toml_runs(text: str) -> Iterator[TextRun]:
             continue
         if statement.partition("=")[0].count(".") > _LONGEST_DOTTED:
             raise ValueError("a key has too many parts")
+        lines = range(line, line + statement.count("\n") + 1)
         content = tomllib.loads(statement)
         if statement.startswith("["):
             if row is not None:
@@ -293,9 +303,9 @@ def _toml_runs(text: str) -> Iterator[TextRun]:
             row = _Row(section) if statement.startswith("[[") else None
         elif row is not None:
             for keys, value in _flatten(content, ()):
-                row.add(keys, value, line)
+                row.add(keys, value, lines)
         else:
-            yield from _value_runs(content, section, line)
+            yield from _value_runs(content, section, lines)
     if row is not None:
         yield from row.runs()
 
@@ -355,19 +365,19 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _value_runs(content: Mapping[str, object], above: Keys, line: int) -> Iterator[TextRun]:
+def _value_runs(content: Mapping[str, object], above: Keys, lines: range) -> Iterator[TextRun]:
     for key, value in content.items():
         keys = (*above, key)
         if isinstance(value, dict):
-            yield from _value_runs(value, keys, line)
+            yield from _value_runs(value, keys, lines)
         elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
             for each in value:
                 row = _Row(keys)
                 for inner, text in _flatten(each, ()):
-                    row.add(inner, text, line)
+                    row.add(inner, text, lines)
                 yield from row.runs()
         elif isinstance(value, list) and not _is_short(list(map(_plain, value))):
             for each in value:
-                yield from _setting_runs(keys, _plain(each), line)
+                yield from _setting_runs(keys, _plain(each), lines)
         else:
-            yield from _setting_runs(keys, _plain(value), line)
+            yield from _setting_runs(keys, _plain(value), lines)

@@ -62,16 +62,19 @@ def read_pptx(content: bytes) -> Iterator[TextRun | Unread]:
     """The slides of a PowerPoint presentation that are shown, each with its title as the heading,
     and with its tables, charts, diagrams and notes.
 
-    Hidden slides and struck text are told as unread.
+    Hidden and missing slides and struck text are told as unread, unless all slides are missing.
     """
     package = Package(Archive(content), _USUAL)
     targets = package.relations(package.main)
     slides = (
         slide.get(f"{RELATION}id") for slide in package.tree(package.main).iter(f"{SHOW}sldId")
     )
+    missing = 0
+    number = 0
     for number, key in enumerate(slides, start=1):
-        if key not in targets:
-            raise UnreadableFile(f"slide {number} is missing in it")
+        if key not in targets or targets[key].name not in package.archive.names:
+            missing += 1
+            continue
         tree = package.tree(targets[key].name)
         if tree.get("show") in ("0", "false"):
             yield Unread("hidden slide")
@@ -80,6 +83,10 @@ def read_pptx(content: bytes) -> Iterator[TextRun | Unread]:
         yield from with_title(reader.runs(tree), number)
         if struck := count_struck(tree):
             yield Unread(HIDDEN, struck)
+    if missing and missing == number:
+        raise UnreadableFile("its slides are missing in it")
+    if missing:
+        yield Unread("missing slide", missing)
 
 
 def with_title(runs: Iterable[TextRun], number: int) -> Iterator[TextRun]:

@@ -16,7 +16,7 @@ from ifqa.corpus.documents import ocr
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.folder import FolderFile, scan_folder
 from ifqa.corpus.documents.left_out import describe_left_out
-from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
+from ifqa.corpus.documents.readers import CHANGED, VERSION, Chunking, read_passages
 from ifqa.corpus.work_units import (
     BuildReport,
     FileRecord,
@@ -64,14 +64,16 @@ class Document:
             report(file.name, before + share * file.size)
 
         try:
-            lines, facts = read_passages(Path(file.path), file.name, self.sha256, chunking, advance)
+            lines, facts = read_passages(
+                Path(file.path), file.name, file.size, self.sha256, chunking, advance
+            )
         except UnreadableFile as error:
             reason = str(error)
         record = FileRecord(
             key=self.key,
             bytes=file.size,
             modified=file.modified,
-            sha256=self.sha256,
+            sha256="" if reason == CHANGED else self.sha256,  # so that it is read again
             length=len(lines),
             reason=reason,
             **facts,
@@ -292,12 +294,13 @@ class Documents(Source):
 def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
     """The SHA-256 of a file: that of `before` if size and time are the same.
 
-    Empty if unreadable, as its reader reports why.
+    Bytes that were added since it was listed are left out. Empty if unreadable, as its reader
+    reports why.
     """
     if (file.size, file.modified) == tuple(before[:2]) and before[2]:
         return str(before[2])
     try:
-        return sha256(Path(file.path))
+        return sha256(Path(file.path), file.size)
     except OSError:
         return ""
 

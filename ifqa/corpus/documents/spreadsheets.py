@@ -8,16 +8,19 @@ import posixpath
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import Element, ParseError
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from ifqa.corpus.documents.archive import BROKEN, Archive
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.number_formats import format_value
+from ifqa.corpus.documents.office import DRAWING, Package, children
 from ifqa.corpus.documents.tables import Row, table_runs
 
 if TYPE_CHECKING:
@@ -31,9 +34,18 @@ _WORKBOOK = "xl/workbook.xml"
 _CHUNK = 1 << 20  # bytes of a sheet's XML that are searched at once
 _ELEMENT = re.compile(
     rb"<(?:\w+:)?(?:(row|col|mergeCell|filterColumn)\b([^<>]*)>"
-    rb"|f\b[^<>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?\s*"
-    rb"(</(?:\w+:)?c>))"
+    # A cell of a formula with an empty value or none
+    rb"|c\b([^<>]*)>\s*<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*"
+    rb"(<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?\s*</(?:\w+:)?c>)"
 )
+_IS_TEXT = re.compile(rb"\bt=[\"']str[\"']")
+#: Of a sheet of OpenDocument: a tag with its attributes, whose values may contain ">".
+_OPEN_ELEMENT = re.compile(
+    rb"<(/?)(table:table|table:table-row|table:(?:covered-)?table-cell|office:annotation|"
+    rb"draw:text-box)(?=[\s/>])((?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>"
+)
+_OPEN_CONTENT = "content.xml"
+_DURATION = re.compile(r"PT(\d{1,6})H(\d{1,3})M(\d{1,3})(?:[.,]\d+)?S")
 _ATTRIBUTE = re.compile(rb"\b(\w+)=[\"']([^\"']*)[\"']")
 _RANGE = re.compile(rb"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
@@ -48,6 +60,8 @@ class _Layout:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     uncomputed: int = 0  # formulas without a saved value
+    comments: int = 0
+    boxes: int = 0  # shapes with text
     has_filter: bool = False
 
 
@@ -104,6 +118,8 @@ def _told(layout: _Layout) -> Iterator[Unread]:
         "hidden row": 0 if layout.has_filter else len(layout.hidden_rows),
         "hidden column": len(layout.hidden_columns),
         "formula without a saved value": layout.uncomputed,
+        "comment": layout.comments,
+        "text box": layout.boxes,
     }
     yield from (Unread(what, count) for what, count in counts.items() if count)
 
@@ -189,27 +205,51 @@ def _read_layouts(archive: Archive) -> Mapping[str, _Layout]:
         key = next((text for name, text in sheet.items() if name.endswith("}id")), "")
         part = posixpath.normpath(posixpath.join("/xl", targets.get(key, ""))).lstrip("/")
         if part in archive.names:
-            layouts[sheet.get("name") or ""] = _read_layout(archive.chunks(part, _CHUNK))
+            layout = _Layout()
+            for match in _find_elements(archive.chunks(part, _CHUNK), _ELEMENT, b"</row>"):
+                _add_element(layout, match)
+            with suppress(UnreadableFile):  # what is only counted need not be readable
+                _count_drawn(layout, Package(archive, _WORKBOOK), part)
+            layouts[sheet.get("name") or ""] = layout
     return layouts
 
 
-def _read_layout(chunks: Iterable[bytes]) -> _Layout:
-    layout = _Layout()
+def _find_elements(
+    chunks: Iterable[bytes], pattern: re.Pattern[bytes], end: bytes
+) -> Iterator[re.Match[bytes]]:
+    """The matches of a pattern in XML; each lies before an `end`, or in one of the chunks."""
     rest = b""
     for chunk in chunks:
         # An element may be cut at the end of a chunk
-        whole, mark, rest = (rest + chunk).rpartition(b"</row>" if b"</row>" in chunk else b">")
-        for match in _ELEMENT.finditer(whole + mark):
-            _add_element(layout, match)
-    for match in _ELEMENT.finditer(rest):
-        _add_element(layout, match)
-    return layout
+        whole, mark, rest = (rest + chunk).rpartition(end if end in chunk else b">")
+        yield from pattern.finditer(whole + mark)
+    yield from pattern.finditer(rest)
+
+
+def _count_drawn(layout: _Layout, package: Package, part: str) -> None:
+    """Count the comments of a sheet, and its shapes with text."""
+    for relation in package.relations(part).values():
+        if relation.name not in package.archive.names:
+            continue
+        if relation.kind == "comments":
+            elements = package.tree(relation.name).iter()
+            layout.comments += sum(each.tag.rpartition("}")[2] == "comment" for each in elements)
+        elif relation.kind == "drawing":
+            layout.boxes += _count_boxes(package.tree(relation.name))
+
+
+def _count_boxes(element: Element) -> int:
+    """The number of shapes with text."""
+    if element.tag.rpartition("}")[2] == "sp":
+        return int(any((text.text or "").strip() for text in element.iter(f"{DRAWING}t")))
+    return sum(map(_count_boxes, children(element)))
 
 
 def _add_element(layout: _Layout, match: re.Match[bytes]) -> None:
     name = match[1]
     if name is None:
-        layout.uncomputed += 1
+        # The value of a formula may be an empty text
+        layout.uncomputed += not (match[4] and _IS_TEXT.search(match[3]))
         return
     if name == b"filterColumn":
         layout.has_filter = True
@@ -239,8 +279,12 @@ def read_old_workbook(content: bytes, columns: Sequence[str]) -> Iterator[TextRu
     """The rows of a workbook in Excel's older formats or in OpenDocument's."""
     from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
+    layouts = list[_Layout]()
     if content.startswith(b"PK"):
-        Archive(content).check()
+        archive = Archive(content)
+        archive.check()
+        if _OPEN_CONTENT in archive.names:
+            layouts = list(_read_open_layouts(archive.chunks(_OPEN_CONTENT, _CHUNK)))
     try:
         book = CalamineWorkbook.from_filelike(BytesIO(content))
         for number, facts in enumerate(book.sheets_metadata):
@@ -248,7 +292,11 @@ def read_old_workbook(content: bytes, columns: Sequence[str]) -> Iterator[TextRu
                 yield Unread("hidden sheet")
                 continue
             sheet = book.get_sheet_by_index(number)
-            merged = [_from_zero(area) for area in sheet.merged_cell_ranges or ()]
+            if number < len(layouts):
+                yield from _told(layouts[number])
+                merged = layouts[number].merged
+            else:
+                merged = [_from_zero(area) for area in sheet.merged_cell_ranges or ()]
             rows = _spread_merged(_value_rows(sheet), merged)
             yield from _sheet_runs(facts.name, rows, columns)
     except CalamineError as error:
@@ -258,7 +306,59 @@ def read_old_workbook(content: bytes, columns: Sequence[str]) -> Iterator[TextRu
 def _value_rows(sheet: Any) -> Iterator[Row]:
     """Number and texts of each row, the empty ones at the top too."""
     for number, cells in enumerate(sheet.to_python(skip_empty_area=False), start=1):
-        yield number, [format_value(cell, "General") for cell in cells]
+        yield number, [format_value(_as_duration(cell), "General") for cell in cells]
+
+
+def _as_duration(cell: object) -> object:
+    """A cell, whose duration calamine leaves as OpenDocument writes it: "PT26H30M00S"."""
+    match = _DURATION.fullmatch(cell) if isinstance(cell, str) else None
+    if match is None:
+        return cell
+    hours, minutes, seconds = map(int, match.groups())
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
+
+
+def _read_open_layouts(chunks: Iterable[bytes]) -> Iterator[_Layout]:
+    """The layout of each sheet of OpenDocument, whose merged cells calamine does not tell."""
+    layout = _Layout()
+    depth = 0  # tables within one another
+    row = 0
+    column = 0
+    after = 1  # the number of the next row
+    for match in _find_elements(chunks, _OPEN_ELEMENT, b">"):
+        is_end = bool(match[1])
+        name = match[2].decode()
+        if name == "table:table" and not is_end:
+            depth += 1
+            if depth == 1:
+                layout = _Layout()
+                after = 1
+        if name == "table:table" and (is_end or match[3].endswith(b"/")):
+            depth -= 1
+            if depth == 0:
+                yield layout
+        elif name == "table:table" or is_end or depth != 1:
+            continue
+        elif name == "office:annotation":
+            layout.comments += 1
+        elif name == "draw:text-box":
+            layout.boxes += 1
+        elif name == "table:table-row":
+            row = after
+            column = 1
+            after += _number_in(match[3], b"number-rows-repeated")
+        else:
+            rows = _number_in(match[3], b"number-rows-spanned")
+            columns = _number_in(match[3], b"number-columns-spanned")
+            if rows > 1 or columns > 1:
+                layout.merged.append((row, row + rows - 1, column, column + columns - 1))
+            column += _number_in(match[3], b"number-columns-repeated")
+
+
+def _number_in(attributes: bytes, name: bytes) -> int:
+    """The number of an attribute, at least 1."""
+    match = re.search(rb"\btable:" + name + rb"\s*=\s*[\"'](\d{1,7})[\"']", attributes)
+    return max(int(match[1]), 1) if match else 1
 
 
 def _from_zero(area: Any) -> _Merge:

@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain
 
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines, with_ends
 from ifqa.corpus.documents.tables import TOP, require_columns, row_runs, table_runs
+from ifqa.corpus.sentences import ENDS
 
 _KEYS, _LONGEST_KEY = 3, 100  # keys above a value of JSON that are shown; their characters
 _TOKEN = re.compile(r'\n|"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 _FIELD = 1 << 26  # characters of a field, more than a file has; Python's default limit is 131,072
+_QUOTED = re.compile(r'"[^"]*"')
+#: A comma that parts no cells: of a decimal number, or within a text.
+_INNER_COMMA = re.compile(r"(?<=\d),(?=\d)|,(?= )")
 
 
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[TextRun]:
@@ -23,31 +27,73 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
     is_spaced = _has_spaces_before_quotes(lines[:TOP], separator)
-    yield from table_runs(_read_rows(lines, separator, is_spaced), columns)
+    ends = dict[int, int]()
+    yield from with_ends(table_runs(_read_rows(lines, separator, is_spaced, ends), columns), ends)
 
 
 def _read_rows(
-    lines: Sequence[str], separator: str, is_spaced: bool = False
+    lines: Sequence[str], separator: str, is_spaced: bool, ends: dict[int, int]
 ) -> Iterator[tuple[int, list[str]]]:
     """First line number, from 1, and cells of each row; an empty line has no cells.
 
-    `is_spaced`: whether spaces may be before the quotation mark of a cell.
+    `ends` gets the last line of each row of several lines, by the first. `is_spaced`: whether
+    spaces may be before the quotation mark of a cell. A line whose mark joins it to others without
+    ending a cell is a row by itself, and its marks are text.
     """
     csv.field_size_limit(_FIELD)
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=is_spaced)
-    first = 1
-    for row in reader:
-        yield first, row
-        first = reader.line_num + 1
+    first = 0
+    while first < len(lines):
+        start = first
+        reader = csv.reader(
+            (lines[place] for place in range(start, len(lines))),
+            delimiter=separator,
+            skipinitialspace=is_spaced,
+        )
+        for row in reader:
+            end = start + reader.line_num
+            is_joined = end - first > 1
+            if is_joined and not _has_whole_quotes("".join(lines[first:end]), separator):
+                [row] = csv.reader([lines[first]], delimiter=separator, quoting=csv.QUOTE_NONE)
+                yield first + 1, row
+                first += 1
+                break
+            if is_joined:
+                ends[first + 1] = end
+            yield first + 1, row
+            first = end
 
 
-def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """Number of the first rows that have the most common number of cells, and that number.
+def _has_whole_quotes(text: str, separator: str) -> bool:
+    """Whether each line break in the text of a row is in a quoted cell that ends.
 
-    (0, 0) if it is 1.
+    A cell in quotation marks has no tabs in a file that tabs part.
     """
-    width, count = _common_width([row for _, row in _read_rows(lines[:TOP], separator)])
-    return (count, width) if width > 1 else (0, 0)
+    mark = re.escape(separator)
+    inner = r'[^"\t]' if separator == "\t" else r'[^"]'
+    cell = rf'(?:\A|(?<={mark}))\s*"(?:{inner}|"")*+"(?={mark}|\s*\Z)'
+    return "\n" not in re.sub(cell, "", text.replace("\r", "\n")).rstrip("\n")
+
+
+def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, bool, int, bool]:
+    """How well a mark parts the first rows into cells; of two marks the higher score is better.
+
+    First the number of the rows that have the most common number of cells decides, then this
+    number. A comma loses to another mark if all commas, or, where both are equal, half of them, are
+    of decimal numbers or within texts.
+    """
+    csv.field_size_limit(_FIELD)
+    top = lines[:TOP]
+    width, count = _common_width(list(csv.reader(top, delimiter=separator)))
+    if width < 2:
+        return 0, False, 0, False
+    share = _share_of_inner_commas(top) if separator == "," else 0.0
+    return count, share < 1, width, share < 0.5
+
+
+def _share_of_inner_commas(lines: Sequence[str]) -> float:
+    """The share of the commas outside quotation marks that part no cells by their look."""
+    text = _QUOTED.sub("", "".join(lines))
+    return len(_INNER_COMMA.findall(text)) / max(text.count(","), 1)
 
 
 def _has_spaces_before_quotes(lines: Sequence[str], separator: str) -> bool:
@@ -98,8 +144,9 @@ def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
         begin = text.index("{", start)
         line += text.count("\n", start, begin)
         row, end = decoder.raw_decode(text, begin)
-        yield from _object_runs(row, columns, line)
-        line = line + text.count("\n", begin, end)
+        last = line + text.count("\n", begin, end)
+        yield from with_ends(_object_runs(row, columns, line), {line: last})
+        line = last
         start = end
 
 
@@ -161,7 +208,7 @@ def _object_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -
 
 
 def _as_sentence(text: str) -> str:
-    return text if text.rstrip().endswith((".", "!", "?")) else f"{text}."
+    return text if text.rstrip().endswith(ENDS) else f"{text}."
 
 
 def _cell_text(cell: object) -> str:

@@ -44,6 +44,27 @@ def test_a_text_without_sentences_is_split_at_the_wanted_length():
     assert lengths == [100, 100, 50]
 
 
+CHINESE = "安妮今年住在奥斯陆的一间小屋里面工作。"  # 19 characters
+
+
+def test_passages_of_a_text_without_spaces_are_as_long():
+    equal = passages(TextRun(CHINESE * 50, 1))
+    assert [passage.text.count("。") for passage in equal] == [10] * 5
+    assert "".join(passage.text for passage in equal) == CHINESE * 50
+
+
+def test_a_sentence_without_spaces_is_split_at_the_wanted_length():
+    lengths = [len(passage.text) for passage in passages(TextRun("安" * 500, 1))]
+    assert lengths == [200, 200, 100]
+
+
+def test_a_long_row_without_spaces_is_split_below_its_name():
+    row = (("姓名", "安妮"), ("注", CHINESE * 40))
+    pieces = passages(TextRun("姓名", 1, row=row))
+    assert len(pieces) == 4
+    assert all(piece.text.startswith("姓名: 安妮; 注: ") for piece in pieces)
+
+
 def test_overlapping_passages_share_whole_sentences():
     lamps = [f"Lamp {n} is lit by the keeper at nine" for n in range(20)]
     first, second = passages(TextRun(". ".join(lamps), 1), overlap=20)
@@ -164,3 +185,19 @@ def test_no_passage_is_too_long(runs, words):
 def test_no_two_passages_share_an_id(runs, words):
     chunks = chunks_of(runs, words)
     assert len({chunk.id for chunk in chunks}) == len(chunks)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=12), st.integers(1, 12))
+def test_the_lines_of_a_passage_are_those_of_its_runs(steps, words):
+    lines = {}
+    runs = []
+    place = 1
+    for number, (step, more) in enumerate(steps):
+        lines[f"w{number}."] = range(place, place + more + 1)
+        runs.append(TextRun(f"w{number}.", place, last=place + more))
+        place += more + step
+    for chunk in chunk_document("f", runs, "line", words):
+        locator = parse_locator(chunk.id)
+        covered = [lines[word] for word in chunk.text.split()]
+        assert locator.first == min(each.start for each in covered)
+        assert locator.last == max(each.stop for each in covered) - 1

@@ -25,6 +25,7 @@ from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.sources import parse_source
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.plugins import Plugins
 
 
@@ -365,20 +366,72 @@ def test_a_folder_without_text_or_without_the_library_for_its_pdfs_is_refused(do
 
 def test_a_file_that_cannot_be_hashed_is_skipped_until_it_can(docs, monkeypatch):
     def fail_on_log03(function):
-        def read(path):
+        def read(path, *rest, **more):
             if path == docs / "notes/log03.txt":
                 raise OSError(5, "no disk")
-            return function(path)
+            return function(path, *rest, **more)
 
         return read
 
     with monkeypatch.context() as patch:
         patch.setattr(source, "sha256", fail_on_log03(source.sha256))
-        patch.setattr(Path, "read_bytes", fail_on_log03(Path.read_bytes))
+        patch.setattr(Path, "open", fail_on_log03(Path.open))
         names = {locator.partition("#")[0] for locator in build(docs)}
     assert {"notes/log02.txt", "notes/log03.txt"} & names == {"notes/log02.txt"}
     assert skipped_files()["notes/log03.txt"] == "cannot be read (no disk)"
     assert "notes/log03.txt" in {locator.partition("#")[0] for locator in build(docs)}
+
+
+def change_while_reading(monkeypatch, change):
+    """Have `change` called before each file that is read."""
+    read = source.read_passages
+
+    def changed(*given):
+        change()
+        return read(*given)
+
+    monkeypatch.setattr(source, "read_passages", changed)
+
+
+def test_a_log_that_grows_is_read_as_it_was_listed(docs, monkeypatch):
+    log = docs / "notes/log03.txt"
+    log.write_text("The lamp is lit.\n")
+
+    def grow():
+        with log.open("a") as handle:
+            handle.write("It is out.\n")
+
+    with monkeypatch.context() as patch:
+        change_while_reading(patch, grow)
+        first = build(docs)
+    assert first["notes/log03.txt#0:line=1"].text == "The lamp is lit."
+    [later] = [text for name, text in build(docs).items() if name.startswith("notes/log03.txt#0")]
+    assert later.text.startswith("The lamp is lit. It is out.")
+
+
+def test_a_file_that_is_written_again_is_left_out_until_the_next_build(docs, monkeypatch):
+    log = docs / "notes/log03.txt"
+    with monkeypatch.context() as patch:
+        change_while_reading(patch, lambda: log.write_text("The lamp is out.\n"))
+        first = build(docs)
+    assert skipped_files()["notes/log03.txt"] == readers.CHANGED
+    assert "notes/log02.txt" in {locator.partition("#")[0] for locator in first}
+    assert build(docs)["notes/log03.txt#0:line=1"].text == "The lamp is out."
+
+
+def test_a_file_left_out_for_a_change_is_told_with_what_helps(docs):
+    file = {"id": "a.log", "kind": "bad", "reason": readers.CHANGED}
+    assert list(describe_left_out([file], "mine")) == [
+        "left out: a.log: it changed while it was being read; run the same command again"
+    ]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_end_of_a_stage_lists_no_documents_again(docs, keeps):
+    held = CorpusBuild(corpus(docs))
+    [listed] = held.sources
+    held.refresh(keeps_documents=keeps)
+    assert (held.sources[0] is listed) == keeps
 
 
 def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):

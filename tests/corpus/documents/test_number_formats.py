@@ -1,6 +1,7 @@
 """Cells as a spreadsheet shows them. The wanted texts are Excel's."""
 
 from datetime import date, datetime, time, timedelta
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,11 @@ MOMENT = datetime(2024, 3, 14, 15, 7, 9)
         (1234567.5, '#,##0.00 "EUR"', "1,234,567.50 EUR"),
         (1234, "00000", "01234"),
         (1234567, "#,##0,", "1,235"),
+        (1234567, '#,##0.0,,"M"', "1.2M"),
+        (45600000, "0.0,,", "45.6"),
+        (1234567, "$#,##0.00,,", "$1.23"),
+        (1234, '0.00,"k"', "1.23k"),
+        (45678, "#,##0,.0", "45.7"),
         (-3.5, "#,##0.00_);(#,##0.00)", "(3.50)"),
         (-3.5, "0.0", "-3.5"),
         (5, '"$"#,##0_);[Red]("$"#,##0)', "$5"),
@@ -25,6 +31,9 @@ MOMENT = datetime(2024, 3, 14, 15, 7, 9)
         (0, '0;-0;"none"', "none"),
         (0, '_(* #,##0.00_);_(* \\(#,##0.00\\);_(* "-"??_);_(@_)', "-"),
         (1.5, "# ?/?", "1 1/2"),
+        (0.3, "# ?/8", "2/8"),
+        (1.25, "# ??/16", "1 4/16"),
+        (0.97, "# ?/8", "1"),
         (12345, "0.00E+00", "1.23E+04"),
         (5, "000-00-0000", "000-00-0005"),
         (5551234567, "[<=9999999]###\\-####;\\(###\\)\\ ###\\-####", "(555) 123-4567"),
@@ -76,6 +85,17 @@ def test_any_code_gives_a_text(value, code):
 @given(st.datetimes(), st.text('0#.hmsdy[]:/; "AMP\\_*', max_size=12))
 def test_any_code_of_a_date_gives_a_text(value, code):
     assert isinstance(format_value(value, code), str)
+
+
+@given(st.decimals(0, 10**12, places=2), st.integers(1, 3))
+def test_a_comma_after_the_decimals_divides_by_a_thousand(value, commas):
+    assert format_value(value, "0.00" + "," * commas) == format_value(value / 1000**commas, "0.00")
+
+
+@given(st.fractions(0, 1, max_denominator=999), st.integers(2, 99))
+def test_a_named_denominator_is_the_nearest_one(value, denominator):
+    shown = format_value(float(value), f"# ??/{denominator}")
+    assert abs(Fraction(shown) - value) <= Fraction(1, 2 * denominator) + Fraction(1, 10**9)
 
 
 @given(st.decimals(-(10**9), 10**9, places=2))

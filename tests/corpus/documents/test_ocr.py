@@ -52,6 +52,30 @@ def test_only_scans_are_given_to_the_program(folder, wheel_program):
     assert wheel_program.read_bytes() == (folder / "scan.pdf").read_bytes()
 
 
+@pytest.fixture
+def mixed(folder):
+    """A PDF of two pages of which the second is a picture."""
+    picture = "q 400 0 0 400 100 200 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x20 EI Q"
+    stream = f"BT /F1 11 Tf 60 780 Td () Tj ET {picture}"
+    empty = b"BT /F1 11 Tf 60 780 Td () Tj 0 -16 Td ET"
+    content = pdf([["A cover."], [""]])
+    assert content.count(empty) == 1
+    (folder / "mixed.pdf").write_bytes(content.replace(empty, stream.encode()))
+    return folder
+
+
+@pytest.mark.usefixtures("wheel_program")
+def test_pages_without_text_get_theirs(mixed):
+    assert records(mixed)["mixed.pdf"].words == 5
+
+
+def test_pages_without_text_are_told_if_they_cannot_be_read(mixed, tmp_path, monkeypatch):
+    program(tmp_path, monkeypatch, "exit 2")
+    record = records(mixed)["mixed.pdf"]
+    assert record.words == 2
+    assert record.unread == "1 page without text (ocrmypdf cannot read it (exit code 2))"
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

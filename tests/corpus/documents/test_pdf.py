@@ -1,6 +1,7 @@
 """PDF files: running heads, forms, columns, tables and marks by their places on the page."""
 
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from mixed_documents import pdf
 
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, clean_text
 from ifqa.corpus.documents.pdf import read_pdf
+from ifqa.corpus.documents.pdf_layout import Span, order_rows
 
 FONTS = {"F1": "Helvetica", "F2": "Courier"}
 BODY = ["The wheel is of oak.", "It has 36 buckets.", "Ruth Hallam built it.", "It turns."]
@@ -26,6 +28,10 @@ class Drawing:
     def write(self, x, y, text, size=11, font="F1"):
         escaped = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
         self.content += f"BT /{font} {size} Tf {x} {y} Td ({escaped}) Tj ET\n"
+        return self
+
+    def draw(self, content):
+        self.content += content
         return self
 
     def rule(self, x, y, right, top):
@@ -162,6 +168,24 @@ def test_a_scan_with_page_numbers_has_no_text():
         texts(pdf([["1"], ["2"], ["3"]]))
 
 
+PICTURE = "q 400 0 0 400 100 200 cm BI /W 1 /H 1 /CS /G /BPC 8 ID \x20 EI Q\n"
+
+
+def test_pages_without_text_are_told():
+    scans = [Drawing(PICTURE), lines("3").draw(PICTURE)]
+    assert unread(save(lines(*BODY), *scans)) == {"page without text": 2, "running-head line": 1}
+
+
+def test_a_page_of_letters_drawn_as_shapes_is_told():
+    shapes = "".join(f"{60 + n} 700 m {61 + n} 710 l {62 + n} 700 l f\n" for n in range(60))
+    assert unread(save(lines(*BODY), Drawing(shapes))) == {"page without text": 1}
+
+
+def test_an_empty_page_is_not_told():
+    framed = Drawing().rule(60, 60, 500, 60).rule(60, 780, 500, 780)
+    assert unread(save(lines(*BODY), Drawing(), framed)) == {}
+
+
 TEXT_FIELD = "/FT /Tx /T (t) /V (Mara Lund)"
 
 
@@ -237,6 +261,81 @@ def test_columns_that_are_drawn_line_by_line_are_read_one_after_the_other():
     for number, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)):
         page.write(60, 700 - 14 * number, left).write(320, 700 - 14 * number, right)
     assert texts(save(page)) == LEFT + RIGHT
+
+
+PROSE = [
+    "The mill at Aldbrook grinds rye for the",
+    "bakery in Marlow. If the brake fails, the",
+    "sluice is closed by Tom Ferris. His deputy",
+    "is Nora Pike, who lives beside the mill",
+    "pond and keeps the books of the company.",
+]
+
+
+def drawn(order, x=72, text=PROSE, page=None):
+    """A page with a column of lines that are drawn in an order, given by their numbers."""
+    page = page or Drawing()
+    for number in order:
+        page.write(x, 700 - 14 * number, text[number])
+    return page
+
+
+@pytest.mark.parametrize("order", [(4, 3, 2, 1, 0), (0, 1, 3, 4, 2), (1, 2, 4, 3, 0)])
+def test_lines_of_a_column_are_read_from_the_top(order):
+    assert texts(save(drawn(order))) == PROSE
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_three_lines_are_read_from_the_top_in_any_order(order):
+    assert texts(save(drawn(order))) == PROSE[:3]
+
+
+def test_columns_that_are_drawn_from_the_bottom_are_read_from_the_top():
+    right = [f"{line.upper()}" for line in PROSE]
+    page = drawn((4, 3, 2, 1, 0))
+    assert texts(save(drawn((4, 3, 2, 1, 0), 400, right, page))) == PROSE + right
+
+
+def test_a_line_far_from_those_before_it_stays_in_its_place():
+    rows = [("File", "Description"), *((f"part {n}", f"the part {n} of all") for n in range(5))]
+    page = Drawing().write(300, 40, "Page seven of this file is here")
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            page.write(120 + 210 * place, 700 - 16 * number, cell)
+    page.write(330, 560, "is below the table")
+    assert texts(save(page))[1] == "File: part 0; Description: the part 0 of all."
+
+
+def test_labels_of_a_drawing_stay_in_the_order_of_the_file():
+    page = lines(*PROSE)
+    for number in range(6):
+        page.write(80, 400 + 14 * number, f"{number}0")
+    assert texts(save(page))[5:] == ["00", "10", "20", "30", "40", "50"]
+
+
+ROWS = st.builds(
+    lambda left, bottom, width: [
+        Span("some words of text", 0, left, bottom, left + width, bottom + 11)
+    ],
+    st.integers(0, 500),
+    st.integers(0, 800),
+    st.integers(-50, 300),
+)
+
+
+@given(st.lists(ROWS, max_size=12))
+def test_no_line_is_lost_by_putting_lines_in_order(rows):
+    assert sorted(map(id, order_rows(rows))) == sorted(map(id, rows))
+
+
+@given(st.lists(ROWS, max_size=12))
+def test_lines_from_right_to_left_stay_in_the_order_of_the_file(rows):
+    turned = [
+        [replace(span, left=span.right, right=span.left) for span in row]
+        for row in rows
+        if row[0].right > row[0].left
+    ]
+    assert order_rows(turned) == turned
 
 
 def test_a_heading_over_both_columns_is_read_before_them():

@@ -3,6 +3,7 @@
 Broken and hostile files are unreadable with a reason.
 """
 
+import json
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +16,11 @@ from mixed_documents import HANDBOOK, archive, docx, epub, pdf, runs
 from ifqa.corpus.documents import archive as archives
 from ifqa.corpus.documents import mail, markdown_files, readers, worker
 from ifqa.corpus.documents import pdf as pdf_reader
-from ifqa.corpus.documents.decoding import UnreadableFile, decode_text
+from ifqa.corpus.documents.decoding import Unread, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.readers import READERS
 from ifqa.corpus.documents.source import Documents
+from ifqa.corpus.sentences import LONGEST_WORD
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -54,6 +56,39 @@ def test_markdown_is_read_as_headings_without_markup():
         (11, 0, "# code"),
         (13, 1, "Four"),
     ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "title: x",
+        "# a comment\ntitle: Mill: a story\ntags:\n- a\n- b\n\nlinks: [\n  c\n]",
+        '"last modified": x\nog:title: y\nmore: >\n  text\n{{ template }}',
+    ],
+)
+def test_front_matter_of_markdown_is_not_read(settings):
+    assert texts(".md", f"---\n{settings}\n---\n\nText.\n") == "Text."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\n\nTom closes the sluice.\n\n---\n\nContact: 555.\n",
+        "---\nTom closes the sluice.\n\n---\n\nContact: 555.\n",
+        "---\n# Tom closes the sluice.\n\n- Contact: 555.\n\n---\n",
+        "---\n- Tom closes the sluice.\n- Contact: 555.\n---\n",
+        "---\nTom closes the sluice. Contact: 555.\n",
+    ],
+)
+def test_text_between_rules_of_markdown_is_read(text):
+    assert texts(".md", text) == "Tom closes the sluice. Contact: 555."
+
+
+@given(st.text("-\nab: #.", max_size=30))
+def test_no_word_below_a_rule_of_markdown_is_lost_without_a_key(text):
+    bare = text.replace(":", "")
+    read = "".join(texts(".md", f"---\n{bare}").split())
+    assert all(read.count(letter) == bare.count(letter) for letter in "ab")
 
 
 def test_a_row_of_a_markdown_table_is_a_sentence():
@@ -352,6 +387,35 @@ def test_a_book_has_each_document_once_in_the_order_of_its_spine():
     assert runs(".epub", archive(files)) == [(1, 0, "First."), (3, 0, "Second.")]
 
 
+def book_with_parts(parts):
+    """A book whose spine has a.xhtml, b.xhtml and c.xhtml."""
+    names = ("a.xhtml", "b.xhtml", "c.xhtml")
+    items = "".join(f'<item id="{name}" href="{name}" media-type="text/html"/>' for name in names)
+    spine = "".join(f'<itemref idref="{name}"/>' for name in names)
+    files = {
+        "META-INF/container.xml": '<container><rootfile full-path="book.opf"/></container>',
+        "book.opf": f"<package><manifest>{items}</manifest><spine>{spine}</spine></package>",
+    }
+    return archive(files | parts)
+
+
+def test_a_missing_part_of_a_book_is_told():
+    book = book_with_parts({"a.xhtml": "<p>First.</p>", "c.xhtml": "<p>Third.</p>"})
+    first, third, missing = READERS[".epub"][1](book, ())
+    assert (first.text, third.text) == ("First.", "Third.")
+    assert missing == Unread("missing part", 1)
+
+
+def test_a_part_of_a_book_is_found_in_another_case():
+    book = book_with_parts({"A.xhtml": "<p>First.</p>", "b.XHTML": "<p>Second.</p>"})
+    assert runs(".epub", book) == [(1, 0, "First."), (2, 0, "Second.")]
+
+
+def test_a_book_without_any_part_is_refused():
+    with pytest.raises(UnreadableFile, match=r"there is no a\.xhtml in it"):
+        runs(".epub", book_with_parts({}))
+
+
 def test_a_pdf_with_too_much_text_is_refused(monkeypatch):
     monkeypatch.setattr(pdf_reader, "LARGEST_TEXT", 100)
     with pytest.raises(UnreadableFile, match="contains more than 100 characters"):
@@ -428,6 +492,7 @@ def test_the_docs_state_the_limits():
         "attached documents of a mail or mailbox that are read": f"{mail.MOST_ATTACHED:,}",
         "messages within one another": f"{mail.DEEPEST}",
         "depth of lists and quotations in Markdown": f"{markdown_files.DEEPEST}",
+        "characters of a word": f"{LONGEST_WORD:,}",
     }
     assert all(f"| {limit} | {amount} |" in table for limit, amount in limits.items())
 
@@ -449,3 +514,42 @@ def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
     )
     assert told[0] == len(shares) == 500
     assert shares == sorted(shares)
+
+
+def passages_of(name, content):
+    """The texts of a file's passages, and what was left unread."""
+    request = {"name": name, "suffix": Path(name).suffix, "words": 100, "overlap": 0, "columns": ()}
+    facts, lines = readers.read_request(request, content.encode())
+    return [json.loads(line)["contents"] for line in lines.splitlines()], facts["unread"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "shown"),
+    [
+        ("a.txt", "Ann Lee is 31. Key: {} ends.", "Ann Lee is 31. Key: {}… ends."),
+        ("a.json", '[{{"name": "Ann", "photo": "{}"}}]', "name: Ann; photo: {}…."),
+        ("a.md", "# {}", "{}…."),
+    ],
+)
+def test_an_overlong_word_is_cut_with_a_note(name, content, shown):
+    texts, told = passages_of(name, content.format("A" * 1_000_000))
+    assert texts == [shown.format("A" * 100)]
+    assert told == "1 overlong word"
+
+
+def test_a_word_of_the_longest_length_is_kept():
+    word = "A" * LONGEST_WORD
+    assert passages_of("a.txt", f"{word} {word}") == ([f"{word} {word}"], "")
+
+
+def test_a_text_without_spaces_is_no_overlong_word():
+    assert passages_of("a.txt", "安妮" * 2_000)[1] == ""
+
+
+@given(st.lists(st.integers(1, 5_000), max_size=5))
+def test_no_word_of_a_passage_is_overlong(lengths):
+    text = " ".join("a" * length for length in lengths)
+    texts, told = passages_of("a.txt", f"x {text}")
+    assert all(len(word) <= LONGEST_WORD for text in texts for word in text.split())
+    cut = sum(length > LONGEST_WORD for length in lengths)
+    assert told == (f"{cut} overlong word{'s' * (cut > 1)}" if cut else "")

@@ -3,13 +3,16 @@
 Broken and hostile ones.
 """
 
+import io
 import json
+import zipfile
 
 import pytest
 from mixed_documents import archive, runs
 from opened_sources import documents
 
-from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.decoding import Unread, UnreadableFile
+from ifqa.corpus.documents.readers import READERS
 
 SHOW = "http://schemas.openxmlformats.org/presentationml/2006/main"
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -67,6 +70,25 @@ def test_a_presentation_is_read_slide_by_slide_with_its_title_first():
         (2, 0, "a: b."),
         (2, 0, "Gate."),
     ]
+
+
+def without(content, *names):
+    """An archive without some of its files."""
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        return archive({name: packed.read(name) for name in packed.namelist() if name not in names})
+
+
+def test_a_missing_slide_is_told():
+    content = presentation(shape("title", "The mill"), shape("title", "The weir"))
+    broken = without(content, "ppt/slides/slide2.xml")
+    read, missing = READERS[".pptx"][1](broken, ())
+    assert (read.text, missing) == ("The weir", Unread("missing slide", 1))
+
+
+def test_a_presentation_without_any_slide_is_refused():
+    content = presentation(shape("title", "The mill"))
+    with pytest.raises(UnreadableFile, match="its slides are missing"):
+        runs(".pptx", without(content, "ppt/slides/slide1.xml"))
 
 
 def test_an_archive_without_a_presentation_is_refused():

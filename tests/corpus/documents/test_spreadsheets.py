@@ -12,12 +12,13 @@ from datetime import date, timedelta
 import pytest
 from mixed_documents import archive, runs
 from openpyxl import Workbook
+from openpyxl.comments import Comment
 from openpyxl.styles import Font
 
 from ifqa.corpus.documents import archive as archives
 from ifqa.corpus.documents.chunking import chunk_document, parse_locator
 from ifqa.corpus.documents.decoding import Unread, UnreadableFile
-from ifqa.corpus.documents.readers import READERS
+from ifqa.corpus.documents.readers import READERS, read_request
 
 
 def workbook(**sheets):
@@ -188,6 +189,69 @@ def test_a_formula_that_was_never_computed_is_told():
     }
 
 
+def changed(content, change, part="xl/worksheets/sheet1.xml"):
+    """A workbook whose `part` is what `change` makes of it."""
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    return archive(files | {part: change(files[part].decode())})
+
+
+@pytest.mark.parametrize(
+    ("cell", "count"),
+    [
+        ('<c r="B1" t="str"><f>A1</f><v></v></c>', 0),
+        ('<c r="B1" t="str"><f>A1</f><v/></c>', 0),
+        ('<c r="B1" t="str"><f>A1</f></c>', 1),
+        ('<c r="B1"><f>A1</f><v></v></c>', 1),
+        ('<c r="B1"><f>A1</f><v>5</v></c>', 0),
+    ],
+)
+def test_an_empty_text_is_a_saved_value(cell, count):
+    content = workbook(S={"A1": 1, "B1": "x"})
+    formula = changed(content, lambda sheet: re.sub(r'<c r="B1".*?</c>', cell, sheet))
+    assert told(formula).get("formula without a saved value", 0) == count
+
+
+def test_the_numbers_of_what_is_left_out_are_words():
+    content = workbook(S={"A1": 1, "B1": "=A1*2", "C1": "=B1"})
+    request = {"name": "a.xlsx", "suffix": ".xlsx", "words": 100, "overlap": 0, "columns": ()}
+    assert read_request(request, content)[0]["unread"] == "2 formulas without a saved value"
+
+
+def test_comments_are_told():
+    book = sheet_of_towns()
+    for place in ("A1", "B2"):
+        book.active[place].comment = Comment("Is this right?", "Nora")
+    assert told(saved(book)) == {"comment": 2}
+
+
+SHAPE = "<xdr:sp><xdr:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></xdr:txBody></xdr:sp>"
+
+
+def test_text_boxes_are_told():
+    drawing = "http://schemas.openxmlformats.org/drawingml/2006"
+    relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    with zipfile.ZipFile(io.BytesIO(saved(sheet_of_towns()))) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    files["xl/worksheets/_rels/sheet1.xml.rels"] = (
+        f'<Relationships><Relationship Id="r" Type="{relations}/drawing" '
+        'Target="../drawings/drawing1.xml"/></Relationships>'
+    )
+    files["xl/drawings/drawing1.xml"] = (
+        f'<xdr:wsDr xmlns:xdr="{drawing}/spreadsheetDrawing" xmlns:a="{drawing}/main">'
+        f"<xdr:twoCellAnchor>{SHAPE.format('The rate is 7.')}</xdr:twoCellAnchor>"
+        f"<xdr:twoCellAnchor>{SHAPE.format('')}</xdr:twoCellAnchor></xdr:wsDr>"
+    )
+    assert told(archive(files)) == {"text box": 1}
+
+
+def test_a_broken_drawing_of_a_sheet_is_not_needed():
+    book = sheet_of_towns()
+    book.active["A1"].comment = Comment("Is this right?", "Nora")
+    content = changed(saved(book), lambda _: "<broken", "xl/comments/comment1.xml")
+    assert runs(".xlsx", content)[1][2] == "Town: Alta; Share: 0.125; Age: 3."
+
+
 def test_a_struck_cell_is_not_read():
     book = sheet_of_towns()
     book.active["C2"].font = Font(strike=True)
@@ -230,14 +294,64 @@ def ods(*rows):
 def ods_cell(text):
     if not text:
         return "<table:table-cell/>"
+    if text.startswith("<"):
+        return text
+    return spanned(text, "")
+
+
+def spanned(text, attributes):
     return (
-        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
+        f'<table:table-cell {attributes} office:value-type="string"><text:p>{text}</text:p>'
+        "</table:table-cell>"
     )
 
 
 def test_a_sheet_of_opendocument_is_read():
     content = ods(("Item", "Old", "New"), ("Lamp", "", "red"), ("Chair", "blue", "red"))
     assert [text for _, _, text in runs(".ods", content)][1] == "Item: Lamp; New: red."
+
+
+COVERED = "<table:covered-table-cell/>"
+
+
+def test_a_merged_cell_of_opendocument_counts_for_all_that_it_covers():
+    content = ods(
+        ("Dept", "Name", "Pay"),
+        (spanned("Sales", 'table:number-rows-spanned="2"'), "Ann", "1"),
+        (COVERED, "Bob", "2"),
+        ("IT", "Cid", "3"),
+    )
+    assert [text for _, _, text in runs(".ods", content)][1:] == [
+        "Dept: Sales; Name: Ann; Pay: 1.",
+        "Dept: Sales; Name: Bob; Pay: 2.",
+        "Dept: IT; Name: Cid; Pay: 3.",
+    ]
+
+
+def test_repeated_cells_of_opendocument_keep_merged_cells_in_their_places():
+    content = ods(
+        ("Name", "Old", "New", "Year"),
+        ("Ann", '<table:table-cell table:number-columns-repeated="2"/>', "1"),
+        ("Bob", "x", "y", spanned("2024", 'table:number-rows-spanned="2"')),
+        ("Cid", "x", "z", COVERED),
+    )
+    assert [text for _, _, text in runs(".ods", content)][1:] == [
+        "Name: Ann; Year: 1.",
+        "Name: Bob; Old: x; New: y; Year: 2024.",
+        "Name: Cid; Old: x; New: z; Year: 2024.",
+    ]
+
+
+def test_a_duration_of_opendocument_is_told_in_hours():
+    time_ = '<table:table-cell office:value-type="time" office:time-value="PT26H30M00S"/>'
+    content = ods(("Item", "Hours", "N"), ("Lamp", time_, "1"), ("Chair", time_, "2"))
+    assert runs(".ods", content)[1][2] == "Item: Lamp; Hours: 26:30:00; N: 1."
+
+
+def test_comments_of_opendocument_are_told():
+    note = "<office:annotation><text:p>Right?</text:p></office:annotation><text:p>Lamp</text:p>"
+    cell = f'<table:table-cell office:value-type="string">{note}</table:table-cell>'
+    assert told(ods(("Item", "N"), (cell, "1")), ".ods") == {"comment": 1}
 
 
 @pytest.mark.parametrize("suffix", [".xls", ".xlsb", ".ods"])

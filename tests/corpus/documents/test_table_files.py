@@ -1,6 +1,11 @@
 """Tables in text files: separated values and JSON."""
 
+import csv
+import io
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mixed_documents import runs
 
 from ifqa.corpus.documents.decoding import UnreadableFile
@@ -43,13 +48,66 @@ def test_a_mark_after_a_space_that_has_no_end_is_text():
     ]
 
 
-def test_quotes_without_an_end_lose_no_text():
-    text = 'item,note\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n'
+def test_a_mark_without_an_end_joins_no_rows():
+    text = 'item,note\nthe 5" nail,1\n"y"z,2\n"open,3\nlast,4\n'
     assert texts(".csv", text) == [
-        'item: the 5" nail; note: x.',
+        'item: the 5" nail; note: 1.',
         "item: yz; note: 2.",
-        "open,3 last,4.",
+        'item: "open; note: 3.',
+        "item: last; note: 4.",
     ]
+
+
+def test_a_mark_at_the_start_of_a_cell_of_a_tsv_joins_no_rows():
+    text = 'time\tuser\ttext\n1\tann\t"hello\n2\tbob\tbye\n3\tcid\tsee "you"\n4\tdan\tends"\n'
+    assert texts(".tsv", text) == [
+        'time: 1; user: ann; text: "hello.',
+        "time: 2; user: bob; text: bye.",
+        'time: 3; user: cid; text: see "you".',
+        'time: 4; user: dan; text: ends".',
+    ]
+
+
+def test_a_quoted_cell_of_a_tsv_may_have_several_lines():
+    text = 'name\tnote\tage\nAnn\t"one\n\n ""two"""\t31\r\nBob\tthree\t32\r\n'
+    assert texts(".tsv", text)[0] == 'name: Ann; note: one "two"; age: 31.'
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Lamp;1,50;2,30\nChair;2,50;4,10\nDesk;3,50;9,99\n", "Lamp; 1,50; 2,30."),
+        ("1,5;2,5\n3,5;4,5\n", "1,5; 2,5."),
+        (
+            "Datum;Betrag, EUR;Saldo, EUR\n01.02.;1,50;2,30\n02.02.;2,50;4,10\n",
+            "Datum: 01.02.; Betrag, EUR: 1,50; Saldo, EUR: 2,30.",
+        ),
+        (
+            "Name, full;Town, state;N\nLee, Ann;Oslo, NO;1\nRay, Bob;Rome, IT;2\n",
+            "Name, full: Lee, Ann; Town, state: Oslo, NO; N: 1.",
+        ),
+        ("a\tb\tc\nx\t1,5\t2,5\ny\t3,5\t4,5\n", "a: x; b: 1,5; c: 2,5."),
+    ],
+)
+def test_commas_of_numbers_part_no_cells(text, first):
+    assert texts(".csv", text)[0] == first
+
+
+def test_commas_between_numbers_part_cells_if_nothing_else_does():
+    assert texts(".csv", "1,2,3\n4,5,6\n") == ["1; 2; 3.", "4; 5; 6."]
+
+
+CELLS = st.lists(st.text('ab"1 \n;', max_size=6), min_size=3, max_size=3)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=8), st.sampled_from([".csv", ".tsv"]))
+def test_a_table_that_was_written_with_quotes_loses_no_cell(rows, suffix):
+    content = io.StringIO()
+    separator = "," if suffix == ".csv" else "\t"
+    csv.writer(content, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(rows)
+    shown = " ".join(texts(suffix, content.getvalue()))
+    for row in rows:
+        assert all(" ".join(cell.split()).rstrip(".") in shown for cell in row if cell.strip())
 
 
 def test_tabs_part_the_cells_of_a_tsv():
