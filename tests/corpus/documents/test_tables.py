@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.corpus.documents.decoding import UnreadableFile
-from ifqa.corpus.documents.tables import cell_kind, column_names, find_header, table_runs
+from ifqa.corpus.documents.table_headers import cell_kind, find_header
+from ifqa.corpus.documents.tables import column_names, table_runs
 
 
 def texts(table, **settings):
