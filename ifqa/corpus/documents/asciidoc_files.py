@@ -192,7 +192,8 @@ class _Reader:
         has_blank = len(lines) > 1 and bool(lines[0].strip()) and not lines[1].strip()
         has_header = "header" in options or ("%noheader" not in options and has_blank)
         places = [place for place, _ in cells]
-        yield from table_runs(zip(places, texts, strict=True), header=1 if has_header else None)
+        shown = zip(places, texts, strict=True)
+        yield from table_runs(shown, header=1 if has_header else None, has_titles=False)
 
     def _cell(self, cell: SpanCell) -> SpanCell:
         return SpanCell(self._shown(cell.text), cell.columns, cell.rows)

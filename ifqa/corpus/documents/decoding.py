@@ -64,6 +64,7 @@ class TextRun:
     item: bool = False  # whether it starts an item of a list, which is to end like a sentence
     #: Of the row of a table: the name of the column (often empty) and the text of each filled cell.
     row: tuple[tuple[str, str], ...] = ()
+    outside: int = 0  # the level from which headings above it are not its own; 0 if all are
 
 
 @dataclass(frozen=True, slots=True)

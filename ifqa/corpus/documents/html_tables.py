@@ -189,7 +189,9 @@ def header_runs(rows: Sequence[_Row]) -> Iterator[TextRun]:
     while start + 1 < len(rows) and not _filled(rows[start]):
         start += 1
     while start + 1 < len(rows) and _is_title(rows[start]):
-        yield from table_runs([(rows[start][0], [rows[start][1][0].text])], header=0)
+        yield from table_runs(
+            [(rows[start][0], [rows[start][1][0].text])], header=0, has_titles=False
+        )
         start += 1
     is_headless = bool(start) and any(in_head for _, _, in_head in rows[:start])
     seen = set[tuple[str, ...]]()
@@ -202,7 +204,7 @@ def header_runs(rows: Sequence[_Row]) -> Iterator[TextRun]:
         is_repeated = end == start + 1 and names in seen  # below the table
         if not is_repeated:
             declared = header or _undeclared(rows[start:end], is_headless)
-            yield from table_runs(map(_texts, rows[start:end]), header=declared)
+            yield from table_runs(map(_texts, rows[start:end]), header=declared, has_titles=False)
         seen.add(names)
         start = end
 

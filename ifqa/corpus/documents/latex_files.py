@@ -407,7 +407,8 @@ class _Reader:
                 places.append(begun)
         texts = [[cell.text for cell in row] for row in spread_cells(rows)]
         declared = header if 0 < header < len(rows) else None
-        self.ready += table_runs(zip(places, texts, strict=True), header=declared)
+        shown = zip(places, texts, strict=True)
+        self.ready += table_runs(shown, header=declared, has_titles=False)
         self.opens = True
 
 

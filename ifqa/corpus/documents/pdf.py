@@ -211,7 +211,7 @@ def _table_runs(rows: Sequence[tuple[int, Line]]) -> Iterator[TextRun]:
         if not number or place == rows[number - 1][0] or line.parts != rows[0][1].parts
     ]
     if kept:
-        yield from table_runs(kept)
+        yield from table_runs(kept, has_titles=False)
 
 
 def _place_headings(

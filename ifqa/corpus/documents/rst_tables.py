@@ -145,7 +145,7 @@ def list_table_runs(
             rows[-1][1].append(cell[2] or "")
         elif rows and line.strip():
             rows[-1][1][-1] += f" {line.strip()}"
-    yield from table_runs(rows, header=_header_rows(options) or None)
+    yield from table_runs(rows, header=_header_rows(options) or None, has_titles=False)
 
 
 def csv_table_runs(
@@ -166,7 +166,8 @@ def csv_table_runs(
     for row in reader:
         rows.append((first, [cell.strip() for cell in row]))
         first = place + reader.line_num
-    yield from table_runs([row for row in rows if any(row[1])], header=header or None)
+    filled = [row for row in rows if any(row[1])]
+    yield from table_runs(filled, header=header or None, has_titles=False)
 
 
 def _header_rows(options: Mapping[str, str]) -> int:
@@ -178,4 +179,4 @@ def _runs(
     places: Sequence[int], rows: Sequence[Sequence[SpanCell]], header: int | None
 ) -> Iterator[TextRun]:
     texts = [[cell.text for cell in row] for row in rows]
-    yield from table_runs(zip(places, texts, strict=True), header=header)
+    yield from table_runs(zip(places, texts, strict=True), header=header, has_titles=False)

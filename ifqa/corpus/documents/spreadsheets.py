@@ -173,7 +173,7 @@ def _sheet_runs(title: str, rows: Iterable[Row], columns: Sequence[str]) -> Iter
     for n, run in enumerate(table_runs(rows, columns)):
         if not n:
             yield TextRun(title, run.place, level=1, sheet=title)
-        yield replace(run, level=2 * run.level, sheet=title)
+        yield replace(run, level=2 * run.level, outside=2 * run.outside, sheet=title)
 
 
 def _read_layouts(archive: Archive) -> Mapping[str, _Layout]:

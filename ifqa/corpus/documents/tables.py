@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, clean_text
-from ifqa.corpus.documents.rows import Cell, row_text
+from ifqa.corpus.documents.rows import ENDED, Cell, row_text
 from ifqa.corpus.documents.table_headers import (
     MAJORITY,
     cell_kind,
@@ -22,6 +22,8 @@ Row = tuple[int, Sequence[str]]
 TOP = 100  # rows that decide about the header
 _WIDEST = 1_000  # columns that decide about the header
 _TITLE = "title"  # the column of a row's heading
+_SHORTEST_SENTENCE = 5  # words
+_LONG_PROSE = 20
 
 
 def table_runs(
@@ -48,7 +50,7 @@ def table_runs(
             continue
         if number == 0 or (header is None and _begins_table(cells, names)):
             start, rows_of_header = locate_header(cells, header if number == 0 else None)
-            yield from _preamble(top[:start])
+            yield from _preamble(top[:start], has_titles)
             if columns:  # they are known by their names
                 rows_of_header = max(rows_of_header, 1)
             below = start + rows_of_header
@@ -61,7 +63,7 @@ def table_runs(
         pairs = not names and is_key_value(cells)
         for place, row in chain(top, block):
             if pairs:
-                yield from _pair_runs(row, place)
+                yield from _pair_runs(row, place, has_titles)
             else:
                 yield from row_runs(_named(row, names), columns, place, has_titles)
 
@@ -131,10 +133,11 @@ def _begins_table(cells: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
     return max(map(count_cells, cells)) == 1
 
 
-def _preamble(rows: Sequence[Row]) -> Iterator[TextRun]:
+def _preamble(rows: Sequence[Row], has_titles: bool) -> Iterator[TextRun]:
     """The rows above a table, such as its title, as text."""
     for place, row in rows:
-        yield from row_runs([("", cell) for cell in dict.fromkeys(row) if cell.strip()], (), place)
+        cells = [("", cell) for cell in dict.fromkeys(row) if cell.strip()]
+        yield from row_runs(cells, (), place, has_titles)
 
 
 def column_names(header: Sequence[Sequence[str]]) -> list[str]:
@@ -177,15 +180,16 @@ def require_columns(columns: Sequence[str], names: Sequence[str], where: str = "
         )
 
 
-def _pair_runs(row: Sequence[str], place: int) -> Iterator[TextRun]:
+def _pair_runs(row: Sequence[str], place: int, has_titles: bool) -> Iterator[TextRun]:
     """The sentence of a row of keys and values: "Deputy: Nora Pike."."""
     cells = [clean_text(cell) for cell in row]
     pairs = zip(cells[::2], cells[1::2], strict=False)
     filled = tuple((key.rstrip(":").rstrip(), value) for key, value in pairs if value)
     if filled:
-        yield TextRun(row_text(filled), place, row=filled)
+        yield TextRun(row_text(filled), place, row=filled, outside=int(has_titles))
     elif any(cells):
-        yield TextRun(row_text([("", cell) for cell in cells if cell]), place)
+        text = row_text([("", cell) for cell in cells if cell])
+        yield TextRun(text, place, outside=int(has_titles))
 
 
 def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
@@ -198,8 +202,8 @@ def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
         return [("", row[0])]
     if not names:
         return [("", cell) for cell in _once(row)]
-    if len(row) == 1 < len(names) and cell_kind(row[0]) == "number":
-        row = [*row, ""]  # `row_runs` names no cell that is alone
+    if len(row) == 1 < len(names) and cell_kind(row[0]) != "number":
+        return [("", row[0])]
     beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
     return list(zip(chain(names, beyond), row, strict=False))
 
@@ -229,5 +233,12 @@ def row_runs(
     filled = [cell for cell in cells if cell[1] and cell is not title]
     if filled:
         is_single = len(cells) - (title is not None) == 1
-        written = [("", filled[0][1])] if is_single else filled
-        yield TextRun(row_text(written), place, row=tuple(written))
+        written = [("", filled[0][1])] if is_single and _is_prose(filled[0][1]) else filled
+        is_untitled = has_titles and not (title and title[1])
+        yield TextRun(row_text(written), place, row=tuple(written), outside=int(is_untitled))
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text is a sentence or more, which needs no name of its column."""
+    words = len(text.split())
+    return words >= _LONG_PROSE or (words >= _SHORTEST_SENTENCE and bool(ENDED.search(text)))

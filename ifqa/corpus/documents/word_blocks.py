@@ -73,7 +73,8 @@ def word_table_runs(rows: Sequence[WordRow]) -> Iterator[TextRun]:
         filled.append((row.place, above))
     # Some writers make all rows repeat
     is_declared = 0 < headers < len(rows) and headers <= _MOST_HEADERS
-    yield from table_runs(filled, header=headers if is_declared else None)
+    declared = headers if is_declared else None
+    yield from table_runs(filled, header=declared, has_titles=False)
 
 
 def _column_starts(rows: Sequence[WordRow]) -> list[int]:

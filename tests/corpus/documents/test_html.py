@@ -77,6 +77,7 @@ def text(page):
             "<tr><th>Mill<th>Sizes<tr><td>Elm<td><table><tr><td>old<td>3<tr><td>new<td>4</table><tr><td>Oak<td>none",
             ["Mill: Elm; Sizes: old: 3. new: 4.", "Mill: Oak; Sizes: none."],
         ),
+        ("<tr><th>Title<th>Year<tr><td>Elm<td>1901", ["Title: Elm; Year: 1901."]),
         ("<tr><td>Lamp<td>30<td>99", ["Lamp; 30; 99."]),
         ("<tr><td colspan=0>Lamp<td rowspan=x>30<tr><td>Chair<td>40", ["Lamp: 30.", "Chair: 40."]),
         (

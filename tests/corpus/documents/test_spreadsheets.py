@@ -153,6 +153,16 @@ def test_a_hidden_row_is_not_read():
     assert not any("Bodo" in text for _, _, text in runs(".xlsx", saved(book)))
 
 
+def test_a_row_without_a_title_stands_below_its_sheet_alone():
+    content = workbook(
+        S={"A1": "Name", "B1": "Title", "C1": "Pay", "A2": "Ann", "B2": "Head", "C2": 1}
+        | {"A3": "Bob", "C3": 2}
+    )
+    parts = [part for part in READERS[".xlsx"][1](content, ()) if not isinstance(part, Unread)]
+    titles = [passage.title for passage in chunk_document("a.xlsx", parts, "row")]
+    assert titles == ["a.xlsx › S › Head", "a.xlsx › S"]
+
+
 def test_a_row_that_a_filter_hides_is_read():
     book = sheet_of_towns()
     book.active.auto_filter.ref = "A1:C4"

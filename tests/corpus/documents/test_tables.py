@@ -155,9 +155,38 @@ def test_the_column_title_is_the_heading_of_its_row():
     runs = list(table_runs(rows))
     assert [(run.place, run.level, run.text) for run in runs] == [
         (2, 1, "Elm"),
-        (2, 0, "1901."),
+        (2, 0, "year: 1901."),
         (3, 1, "Oak"),
     ]
+
+
+def test_a_row_without_a_title_is_not_below_that_of_another():
+    rows = [(1, ["id", "title", "year"]), (2, ["1", "Elm", "1901"]), (3, ["2", "", "1950"])]
+    assert [run.outside for run in table_runs(rows)] == [0, 0, 1]
+
+
+def test_the_column_title_of_a_documents_table_is_a_column():
+    rows = [(1, ["title", "year"]), (2, ["Elm", "1901"]), (3, ["Oak", "1950"])]
+    assert [run.text for run in table_runs(rows, has_titles=False)] == [
+        "title: Elm; year: 1901.",
+        "title: Oak; year: 1950.",
+    ]
+
+
+def test_a_declared_name_of_one_column_is_said_with_each_value():
+    assert texts("Members\nAnn\nBob", header=1) == ["Members: Ann.", "Members: Bob."]
+
+
+def test_a_chosen_column_has_its_name():
+    assert texts("name,age,city\nAnn,31,Oslo\nBob,32,Rome", columns=("age",)) == [
+        "age: 31.",
+        "age: 32.",
+    ]
+
+
+def test_a_sentence_alone_in_its_row_has_no_name():
+    text = "The mill grinds rye in winter."
+    assert texts(f"id,text\n1,{text}\n2,Ask.", columns=("text",)) == [text, "text: Ask."]
 
 
 def test_columns_can_be_chosen():
