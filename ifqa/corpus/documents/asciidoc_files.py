@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ifqa.corpus.documents.decoding import TextRun, split_lines
 from ifqa.corpus.documents.marks import lowered, note_mark, raised
 from ifqa.corpus.documents.numerals import write_number
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 from ifqa.corpus.documents.text_lines import Enumerations
 
@@ -188,11 +188,10 @@ class _Reader:
         else:
             cells = _rows(lines, first + 1, _count_columns(options))
         spread = spread_cells([[self._cell(cell) for cell in row] for _, row in cells])
-        texts = [[cell.text for cell in row] for row in spread]
         has_blank = len(lines) > 1 and bool(lines[0].strip()) and not lines[1].strip()
         has_header = "header" in options or ("%noheader" not in options and has_blank)
         places = [place for place, _ in cells]
-        shown = zip(places, texts, strict=True)
+        shown = map(make_row, places, spread)
         yield from table_runs(shown, header=1 if has_header else None, has_titles=False)
 
     def _cell(self, cell: SpanCell) -> SpanCell:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ifqa.corpus.documents.decoding import TextRun
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 
 #: Elements that a cell of data does not hold.
@@ -204,13 +204,10 @@ def header_runs(rows: Sequence[_Row]) -> Iterator[TextRun]:
         is_repeated = end == start + 1 and names in seen  # below the table
         if not is_repeated:
             declared = header or _undeclared(rows[start:end], is_headless)
-            yield from table_runs(map(_texts, rows[start:end]), header=declared, has_titles=False)
+            shown = (make_row(line, cells) for line, cells, _ in rows[start:end])
+            yield from table_runs(shown, header=declared, has_titles=False)
         seen.add(names)
         start = end
-
-
-def _texts(row: _Row) -> tuple[int, list[str]]:
-    return row[0], [cell.text for cell in row[1]]
 
 
 def _filled(row: _Row) -> list[SpanCell]:

@@ -11,7 +11,7 @@ from unicodedata import normalize
 from ifqa.corpus.documents.decoding import TextRun
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.numerals import write_number
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 
 _TOKEN = re.compile(
@@ -405,9 +405,8 @@ class _Reader:
             if any(cell.text for cell in cells):
                 rows.append(cells)
                 places.append(begun)
-        texts = [[cell.text for cell in row] for row in spread_cells(rows)]
         declared = header if 0 < header < len(rows) else None
-        shown = zip(places, texts, strict=True)
+        shown = map(make_row, places, spread_cells(rows))
         self.ready += table_runs(shown, header=declared, has_titles=False)
         self.opens = True
 

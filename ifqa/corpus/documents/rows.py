@@ -4,8 +4,9 @@ A row that is longer than a passage becomes several sentences, which begin with 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from itertools import takewhile
+from typing import NamedTuple
 
 from ifqa.corpus.sentences import keep_whole
 
@@ -16,6 +17,14 @@ ENDED = re.compile(r"[.!?][\"”’')\]]*$")
 _LONGEST_NAME = 12  # words of a row's name that are repeated
 _LONGEST_NUMBER = 10  # characters of a number or date that names a row
 _LETTER = re.compile(r"[^\W\d_]")
+
+
+class Row(NamedTuple):
+    """A row of a table, as the reader of its format gives it."""
+
+    place: int  # the number of its page, line or the like
+    cells: Sequence[str]  # "" is an empty one; a merged one is in each column that it covers
+    covered: Set[int] = frozenset()  # the columns into which the cell to their left is merged
 
 
 def row_text(row: Sequence[Cell]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ifqa.corpus.documents.decoding import TextRun
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 
 GRID_RULE = re.compile(r"\s*\+(?:[-=]+\+)+\s*")
@@ -178,5 +178,4 @@ def _header_rows(options: Mapping[str, str]) -> int:
 def _runs(
     places: Sequence[int], rows: Sequence[Sequence[SpanCell]], header: int | None
 ) -> Iterator[TextRun]:
-    texts = [[cell.text for cell in row] for row in rows]
-    yield from table_runs(zip(places, texts, strict=True), header=header, has_titles=False)
+    yield from table_runs(map(make_row, places, rows), header=header, has_titles=False)

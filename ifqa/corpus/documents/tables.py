@@ -5,29 +5,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, clean_text
-from ifqa.corpus.documents.rows import ENDED, Cell, row_text
+from ifqa.corpus.documents.rows import ENDED, Cell, Row, row_text
 from ifqa.corpus.documents.table_headers import (
     MAJORITY,
+    WIDEST,
     cell_kind,
     count_cells,
+    first_rows,
+    heads,
     is_key_value,
     locate_header,
     vote,
 )
 
-#: The number of a row's page, line or the like, and its cells: "" is an empty one, and one that is
-#: merged is repeated in each place that it covers.
-Row = tuple[int, Sequence[str]]
+#: A row without merged cells: its place and its cells.
+PlainRow = tuple[int, Sequence[str]]
 
 TOP = 100  # rows that decide about the header
-_WIDEST = 1_000  # columns that decide about the header
 _TITLE = "title"  # the column of a row's heading
 _SHORTEST_SENTENCE = 5  # words
 _LONG_PROSE = 20
 
 
 def table_runs(
-    rows: Iterable[Row],
+    rows: Iterable[Row | PlainRow],
     columns: Sequence[str] = (),
     header: int | None = None,
     has_titles: bool = True,
@@ -40,47 +41,70 @@ def table_runs(
     makes the column `title` the heading of its row, which a document's table is not to have.
     """
     names: list[str] = []
+    lone = list[Row]()  # a row by itself, which may be the header of the rows below an empty one
     for number, block in enumerate(_blocks(rows, header or 0)):
         top = list(islice(block, TOP))
-        cells = [row[:_WIDEST] for _, row in top]
-        is_one = header is not None or any(len(row) > _WIDEST for _, row in top)
-        parts = [] if is_one else _tables_beside(cells)
+        deciding = first_rows(top)
+        if lone and heads(lone[0], deciding):
+            top = lone + top
+            deciding = first_rows(top)
+        else:
+            yield from _text_runs(lone, has_titles)
+        is_repeated = bool(names) and names == column_names([top[0].cells])  # the header
+        may_begin = header is None and not is_repeated
+        begins = number == 0 or bool(lone) or (may_begin and _begins_table(deciding, names))
+        lone = []
+        if begins and len(top) == 1 and header is None and not columns:
+            lone = top
+            continue
+        is_one = header is not None or any(len(row.cells) > WIDEST for row in top)
+        parts = [] if is_one else _tables_beside(deciding)
         if parts:
             yield from _runs_beside(chain(top, block), parts, has_titles)
             continue
-        if number == 0 or (header is None and _begins_table(cells, names)):
-            start, rows_of_header = locate_header(cells, header if number == 0 else None)
+        if begins:
+            start, rows_of_header = locate_header(deciding, header if number == 0 else None)
             yield from _preamble(top[:start], has_titles)
             if columns:  # they are known by their names
                 rows_of_header = max(rows_of_header, 1)
             below = start + rows_of_header
-            names = column_names([row for _, row in top[start:below]])
+            names = column_names([row.cells for row in top[start:below]])
             if columns:
                 require_columns(columns, names)
             top = top[below:]
-        elif names and names == column_names([row for _, row in top[:1]]):  # the same header again
+        elif is_repeated:
             top = top[1:]
-        pairs = not names and is_key_value(cells)
-        for place, row in chain(top, block):
+        pairs = not names and is_key_value(deciding)
+        for row in chain(top, block):
             if pairs:
-                yield from _pair_runs(row, place, has_titles)
+                yield from _pair_runs(row, has_titles)
             else:
-                yield from row_runs(_named(row, names), columns, place, has_titles)
+                yield from row_runs(_named(row, names), columns, row.place, has_titles)
+    yield from _text_runs(lone, has_titles)
 
 
-def _tables_beside(cells: Sequence[Sequence[str]]) -> list[slice]:
+def _text_runs(rows: Sequence[Row], has_titles: bool) -> Iterator[TextRun]:
+    """Rows by themselves, without a header."""
+    for row in rows:
+        if is_key_value(first_rows([row])):
+            yield from _pair_runs(row, has_titles)
+        else:
+            yield from row_runs(_named(row, ()), (), row.place, has_titles)
+
+
+def _tables_beside(rows: Sequence[Row]) -> list[slice]:
     """The columns of each of several tables that stand beside one another; empty if it is one.
 
     Empty columns are between them, and each has a first column of names.
     """
-    width = max(map(len, cells))
-    filled = [any(place < len(row) and row[place] for row in cells) for place in range(width)]
+    filled = [any(column) for column in zip(*(row.cells for row in rows), strict=True)]
+    width = len(filled)
     starts = [n for n in range(width) if filled[n] and (n == 0 or not filled[n - 1])]
     if len(starts) < 2:
         return []
     ends = [n + 1 for n in range(width) if filled[n] and (n + 1 == width or not filled[n + 1])]
     parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-    are_tables = all(_is_table_beside([row[part] for row in cells]) for part in parts)
+    are_tables = all(_is_table_beside([row.cells[part] for row in rows]) for part in parts)
     return parts if are_tables else []
 
 
@@ -97,17 +121,23 @@ def _runs_beside(
     """The rows of tables that stand beside one another, each table by itself."""
     kept = list(rows)
     for part in parts:
-        yield from table_runs(((place, row[part]) for place, row in kept), has_titles=has_titles)
+        yield from table_runs((_part(row, part) for row in kept), has_titles=has_titles)
 
 
-def _blocks(rows: Iterable[Row], header: int) -> Iterator[Iterator[Row]]:
+def _part(row: Row, part: slice) -> Row:
+    """Some columns of a row."""
+    covered = {place - part.start for place in row.covered if part.start < place < part.stop}
+    return Row(row.place, row.cells[part], covered)
+
+
+def _blocks(rows: Iterable[Row | PlainRow], header: int) -> Iterator[Iterator[Row]]:
     """The runs of rows that are not empty; each must be consumed before the next.
 
     The first has more than the `header` that a format declares: an empty row may stand below it.
     """
-    remaining = iter(rows)
+    remaining = (Row(*row) for row in rows)
     for row in remaining:
-        if any(row[1]):
+        if any(map(str.strip, row.cells)):
             yield _block(row, remaining, header)
             header = 0
 
@@ -116,28 +146,25 @@ def _block(first: Row, remaining: Iterator[Row], header: int) -> Iterator[Row]:
     yield first
     count = 1
     for row in remaining:
-        if any(row[1]):
+        if any(map(str.strip, row.cells)):
             yield row
             count += 1
         elif count > header:
             return
 
 
-def _begins_table(cells: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
+def _begins_table(rows: Sequence[Row], names: Sequence[str]) -> bool:
     """Whether rows below an empty one are a table of their own, not more rows of the one above."""
-    if column_names(cells[:1]) == list(names):
-        return False
-    start, _ = locate_header(cells, None)
-    if not names or len(cells[start]) > len(names) or vote(cells[start:]) > 0:
+    start, _ = locate_header(rows, None)
+    if not names or len(rows[start].cells) > len(names) or vote(rows[start:]) > 0:
         return True
-    return max(map(count_cells, cells)) == 1
+    return max(map(count_cells, rows)) == 1
 
 
 def _preamble(rows: Sequence[Row], has_titles: bool) -> Iterator[TextRun]:
     """The rows above a table, such as its title, as text."""
-    for place, row in rows:
-        cells = [("", cell) for cell in dict.fromkeys(row) if cell.strip()]
-        yield from row_runs(cells, (), place, has_titles)
+    for row in rows:
+        yield from row_runs(_named(row, ()), (), row.place, has_titles)
 
 
 def column_names(header: Sequence[Sequence[str]]) -> list[str]:
@@ -180,41 +207,34 @@ def require_columns(columns: Sequence[str], names: Sequence[str], where: str = "
         )
 
 
-def _pair_runs(row: Sequence[str], place: int, has_titles: bool) -> Iterator[TextRun]:
+def _pair_runs(row: Row, has_titles: bool) -> Iterator[TextRun]:
     """The sentence of a row of keys and values: "Deputy: Nora Pike."."""
-    cells = [clean_text(cell) for cell in row]
+    cells = [clean_text(cell) for cell in row.cells]
     pairs = zip(cells[::2], cells[1::2], strict=False)
     filled = tuple((key.rstrip(":").rstrip(), value) for key, value in pairs if value)
     if filled:
-        yield TextRun(row_text(filled), place, row=filled, outside=int(has_titles))
+        yield TextRun(row_text(filled), row.place, row=filled, outside=int(has_titles))
     elif any(cells):
         text = row_text([("", cell) for cell in cells if cell])
-        yield TextRun(text, place, outside=int(has_titles))
+        yield TextRun(text, row.place, outside=int(has_titles))
 
 
-def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
+def _named(row: Row, names: Sequence[str]) -> list[Cell]:
     """The cells of a row with the names of their columns.
 
-    A cell that is merged over the whole width, such as a title of rows, is one cell without a name.
-    So is a text that stands alone in the first column, but not a number, which is a value.
+    A cell that is merged and stands alone from the first column on, such as a title of rows, is one
+    cell without a name. So is a text that stands alone in the first column, but not a number, which
+    is a value.
     """
-    if len(row) > 1 and len(set(row)) == 1 and cell_kind(row[0]) != "number":
-        return [("", row[0])]
+    cells = row.cells
+    is_title = 1 in row.covered and bool(cells[0].strip()) and count_cells(row) == 1
+    is_text = len(cells) == 1 < len(names) and cell_kind(cells[0]) != "number"
+    if is_title or is_text:
+        return [("", cells[0])]
     if not names:
-        return [("", cell) for cell in _once(row)]
-    if len(row) == 1 < len(names) and cell_kind(row[0]) != "number":
-        return [("", row[0])]
-    beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
-    return list(zip(chain(names, beyond), row, strict=False))
-
-
-def _once(row: Sequence[str]) -> Iterator[str]:
-    """The cells of a row without names; a text that is merged over several is said once."""
-    before = ""
-    for cell in row:
-        if cell != before or cell_kind(cell) == "number":
-            yield cell
-        before = cell
+        return [("", cell) for place, cell in enumerate(cells) if place not in row.covered]
+    beyond = (f"column {place}" for place in range(len(names) + 1, len(cells) + 1))
+    return list(zip(chain(names, beyond), cells, strict=False))
 
 
 def row_runs(
