@@ -10,7 +10,7 @@ The first table has the *cells that have their column's name*. A cell counts if 
 it below a header, in the second column or a later one. Its column must have a name, and its row
 must have another text. It is found if a sentence of ours has the row's first cell and, further on,
 the column's name directly before the cell. If the first cell is empty, name and cell are enough.
-A column called "title" does not count, because ifqa makes headings of it.
+A column called "title" does not count, because ifqa makes headings of it in files of tables.
 
 A header is what the format marks: rows of HTML's <thead> or <th>, the repeated rows of a Word
 table, the first row of a slide's table, the header rows of OpenDocument. Other tables, and sheets,

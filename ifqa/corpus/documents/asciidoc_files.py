@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ifqa.corpus.documents.decoding import TextRun, split_lines, with_ends
 from ifqa.corpus.documents.marks import lowered, note_mark, raised
 from ifqa.corpus.documents.numerals import write_number
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 from ifqa.corpus.documents.text_lines import Enumerations
 
@@ -201,11 +201,11 @@ class _Reader:
         else:
             cells = _rows(lines, first + 1, _count_columns(options), ends)
         spread = spread_cells([[self._cell(cell) for cell in row] for _, row in cells])
-        texts = [[cell.text for cell in row] for row in spread]
         has_blank = len(lines) > 1 and bool(lines[0].strip()) and not lines[1].strip()
         has_header = "header" in options or ("%noheader" not in options and has_blank)
         places = [place for place, _ in cells]
-        runs = table_runs(zip(places, texts, strict=True), header=1 if has_header else None)
+        shown = map(make_row, places, spread)
+        runs = table_runs(shown, header=1 if has_header else None, has_titles=False)
         yield from with_ends(runs, ends)
 
     def _cell(self, cell: SpanCell) -> SpanCell:

@@ -4,11 +4,12 @@ A cell of a table holds paragraphs and tables of its own. Its paragraphs are its
 its tables and the notes in it follow its row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text
-from ifqa.corpus.documents.rows import row_text
+from ifqa.corpus.documents.rows import Row, row_text
+from ifqa.corpus.documents.table_headers import count_cells
 from ifqa.corpus.documents.tables import table_runs
 
 WIDEST = 1_024  # columns of a table
@@ -96,58 +97,48 @@ def _table_runs(table: Table) -> Iterator[TextRun]:
             for cell in row.cells:
                 yield from block_runs(cell.blocks)
         return
-    rows, covered = fill_rows(table.rows)
-    if max(map(len, rows), default=0) == 1:  # the name of a single column is text like the others
-        yield from _with_nested(table.rows, rows, covered, 0)
+    rows = fill_rows(table.rows)
+    if max((len(row.cells) for row in rows), default=0) == 1:
+        yield from _with_nested(table.rows, rows, 0)  # the name of one column is text like others
         return
-    titles = _count_titles(table.rows, rows)
+    titles = _count_titles(rows)
     header = _find_declared_header(table.rows[titles:], rows[titles:])
     if not header:
         titles = 0
-    title_rows = [[next(filter(None, row))] for row in rows[:titles]]
-    yield from _with_nested(table.rows[:titles], title_rows, [set()] * titles, 0)
-    yield from _with_nested(table.rows[titles:], rows[titles:], covered[titles:], header)
+    title_rows = [Row(row.place, [next(filter(None, row.cells))]) for row in rows[:titles]]
+    yield from _with_nested(table.rows[:titles], title_rows, 0)
+    yield from _with_nested(table.rows[titles:], rows[titles:], header)
 
 
 def _with_nested(
-    table_rows: Sequence[TableRow],
-    rows: Sequence[Sequence[str]],
-    covered: Sequence[Set[int]],
-    header: int | None,
+    table_rows: Sequence[TableRow], rows: Sequence[Row], header: int | None
 ) -> Iterator[TextRun]:
     """The runs of rows, each before those of the tables and notes in its cells."""
     done = 0
-    runs = list(table_runs(enumerate(rows), header=header, has_titles=False))
-    for run in [*_unsaid_names(rows, runs), *runs]:
+    numbered = [row._replace(place=number) for number, row in enumerate(rows)]
+    runs = list(table_runs(numbered, header=header, has_titles=False))
+    for run in [*_unsaid_names(numbered, runs), *runs]:
         for row in table_rows[done : run.place]:
             yield from _nested_runs(row)
         done = max(done, run.place)
-        if covered[run.place] and len(run.row) > 1 and not any(name for name, _ in run.row):
-            run = _say_once(run, rows[run.place], covered[run.place])
         yield replace(run, place=table_rows[run.place].place)
     for row in table_rows[done:]:
         yield from _nested_runs(row)
 
 
-def _unsaid_names(rows: Sequence[Sequence[str]], runs: Sequence[TextRun]) -> Iterator[TextRun]:
+def _unsaid_names(rows: Sequence[Row], runs: Sequence[TextRun]) -> Iterator[TextRun]:
     """The rows of a header with the name of a column that has no value, so that no row says it."""
     said = {name for run in runs for name, _ in run.row}
     places = {run.place for run in runs}
-    for place, texts in enumerate(rows[:_MOST_HEADER_ROWS]):
+    for place, texts, covered in rows[:_MOST_HEADER_ROWS]:
         if place in places:
             return
-        cells = [cell for cell in map(clean_text, dict.fromkeys(texts)) if cell]
+        shown = (text for column, text in enumerate(texts) if column not in covered)
+        cells = [cell for cell in map(clean_text, shown) if cell]
         names = [cell.rstrip(":").rstrip() for cell in cells]
         if not all(any(name in longer for longer in said) for name in names):
             row = tuple(("", cell) for cell in cells)
             yield TextRun(row_text(row), place, row=row)
-
-
-def _say_once(run: TextRun, texts: Sequence[str], covered: Set[int]) -> TextRun:
-    """A row without names of columns; then a merged cell is said once."""
-    cells = [clean_text(text) for place, text in enumerate(texts) if place not in covered]
-    row = tuple(("", cell) for cell in cells if cell)
-    return replace(run, text=row_text(row), row=row)
 
 
 def _nested_runs(row: TableRow) -> Iterator[TextRun]:
@@ -193,8 +184,8 @@ def cell_text(cell: TableCell) -> str:
     return "".join(parts)
 
 
-def fill_rows(rows: Sequence[TableRow]) -> tuple[list[list[str]], list[set[int]]]:
-    """The texts of the cells of each row, and the places in it that a cell to the left covers.
+def fill_rows(rows: Sequence[TableRow]) -> list[Row]:
+    """The texts of the cells of each row.
 
     A merged cell is repeated in each place it covers. A place that is covered in every row is none.
     """
@@ -213,11 +204,13 @@ def fill_rows(rows: Sequence[TableRow]) -> tuple[list[list[str]], list[set[int]]
             place < len(row) and place not in gone for row, gone in zip(texts, covered, strict=True)
         )
     ]
+    places = [row.place for row in rows]
     if len(used) == width:
-        return texts, covered
+        return list(map(Row, places, texts, covered))
     numbers = {place: number for number, place in enumerate(used)}
     kept = [[row[place] for place in used if place < len(row)] for row in texts]
-    return kept, [{numbers[place] for place in gone if place in numbers} for gone in covered]
+    gone = [{numbers[place] for place in gone if place in numbers} for gone in covered]
+    return list(map(Row, places, kept, gone))
 
 
 def _fill_row(row: TableRow, above: Sequence[str]) -> tuple[list[str], set[int]]:
@@ -248,23 +241,23 @@ def _fill_row(row: TableRow, above: Sequence[str]) -> tuple[list[str], set[int]]
     return texts, covered
 
 
-def _count_titles(rows: Sequence[TableRow], texts: Sequence[Sequence[str]]) -> int:
+def _count_titles(rows: Sequence[Row]) -> int:
     """The number of first rows that are one cell over the whole width."""
-    width = max(map(len, texts), default=0)
+    width = max((len(row.cells) for row in rows), default=0)
     count = 0
-    while count < len(rows) and width > 1 and len({text for text in texts[count] if text}) == 1:
+    while count < len(rows) and width > 1 and count_cells(rows[count]) == 1:
         count += 1
     return count if count < len(rows) else 0
 
 
-def _find_declared_header(rows: Sequence[TableRow], texts: Sequence[Sequence[str]]) -> int | None:
+def _find_declared_header(rows: Sequence[TableRow], filled: Sequence[Row]) -> int | None:
     """The number of rows that the format, or bold type, declares as the header; None if none."""
     declared = 0
     while declared < len(rows) and rows[declared].is_header:
         declared += 1
     if not declared and len(rows) > 1 and _is_bold(rows[0]) and not _is_bold(rows[1]):
         declared = 1
-    has_data = any(any(row) for row in texts[declared:])
+    has_data = any(any(row.cells) for row in filled[declared:])
     is_header = 0 < declared <= _MOST_HEADER_ROWS and has_data
     return declared if is_header else None
 

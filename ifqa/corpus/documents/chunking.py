@@ -106,6 +106,12 @@ def _sections(
         if in_item and (run.opens or run.level):
             _end_item(pieces[-1])
             in_item = False
+        if run.outside and above and above[-1][0] >= run.outside:
+            yield headings, pieces, run.sheet
+            pieces = []
+            while above and above[-1][0] >= run.outside:
+                above.pop()
+            headings = tuple(heading for _, heading in above[-_DEEPEST:])
         if not run.level:
             if run.row:
                 pieces += [

@@ -66,6 +66,7 @@ class TextRun:
     #: Of the row of a table: the name of the column (often empty) and the text of each filled cell.
     row: tuple[tuple[str, str], ...] = ()
     last: int = 0  # the last line that it covers, if it covers several; 0 for `place` alone
+    outside: int = 0  # the level from which headings above it are not its own; 0 if all are
 
 
 @dataclass(frozen=True, slots=True)

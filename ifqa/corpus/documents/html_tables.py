@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ifqa.corpus.documents.decoding import TextRun, with_ends
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 from ifqa.corpus.sentences import count_words
 
@@ -211,7 +211,9 @@ def header_runs(rows: Sequence[_Row]) -> Iterator[TextRun]:
     while start + 1 < len(rows) and not _filled(rows[start]):
         start += 1
     while start + 1 < len(rows) and _is_title(rows[start]):
-        yield from table_runs([(rows[start][0], [rows[start][1][0].text])], header=0)
+        yield from table_runs(
+            [(rows[start][0], [rows[start][1][0].text])], header=0, has_titles=False
+        )
         start += 1
     is_headless = bool(start) and any(in_head for _, _, in_head in rows[:start])
     seen = set[tuple[str, ...]]()
@@ -224,13 +226,10 @@ def header_runs(rows: Sequence[_Row]) -> Iterator[TextRun]:
         is_repeated = end == start + 1 and names in seen  # below the table
         if not is_repeated:
             declared = header or _undeclared(rows[start:end], is_headless)
-            yield from table_runs(map(_texts, rows[start:end]), header=declared)
+            shown = (make_row(line, cells) for line, cells, _ in rows[start:end])
+            yield from table_runs(shown, header=declared, has_titles=False)
         seen.add(names)
         start = end
-
-
-def _texts(row: _Row) -> tuple[int, list[str]]:
-    return row[0], [cell.text for cell in row[1]]
 
 
 def _filled(row: _Row) -> list[SpanCell]:

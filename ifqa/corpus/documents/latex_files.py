@@ -11,7 +11,7 @@ from unicodedata import normalize
 from ifqa.corpus.documents.decoding import TextRun, with_ends
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.numerals import write_number
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 
 _TOKEN = re.compile(
@@ -409,9 +409,9 @@ class _Reader:
                 rows.append(cells)
                 places.append(begun)
                 ends[begun] = line
-        texts = [[cell.text for cell in row] for row in spread_cells(rows)]
         declared = header if 0 < header < len(rows) else None
-        self.ready += with_ends(table_runs(zip(places, texts, strict=True), header=declared), ends)
+        shown = map(make_row, places, spread_cells(rows))
+        self.ready += with_ends(table_runs(shown, header=declared, has_titles=False), ends)
         self.opens = True
 
 

@@ -255,7 +255,12 @@ def _place(part: TextRun | Unread, number: int, level: int = 0) -> TextRun | Unr
     """A run of a part of message `number`; a heading gets a level, or is text."""
     if isinstance(part, Unread):
         return part
-    return replace(part, place=number, level=level if part.level else 0)
+    return replace(
+        part,
+        place=number,
+        level=level if part.level else 0,
+        outside=level if part.outside else 0,
+    )
 
 
 def _contents(message: Message) -> _Contents:

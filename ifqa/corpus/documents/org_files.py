@@ -117,7 +117,8 @@ class _Reader:
             else:
                 cells = line.strip().strip("|").split("|")
                 rows.append((self.at, [_strip_markup(cell) for cell in cells]))
-        yield from table_runs(rows, header=header if 0 < header < len(rows) else None)
+        declared = header if 0 < header < len(rows) else None
+        yield from table_runs(rows, header=declared, has_titles=False)
         self.opens = True
 
     def _text(self, line: str, verbatim: bool = False) -> Iterator[TextRun]:

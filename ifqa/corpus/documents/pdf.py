@@ -19,6 +19,7 @@ from ifqa.corpus.documents.pdf_margins import Page, drop_contents, drop_running_
 from ifqa.corpus.documents.pdf_pictures import has_picture
 from ifqa.corpus.documents.pdf_rules import find_rules
 from ifqa.corpus.documents.pdf_tables import arrange
+from ifqa.corpus.documents.rows import Row
 from ifqa.corpus.documents.tables import table_runs
 from ifqa.corpus.documents.worker import tell_share
 
@@ -214,12 +215,12 @@ def _is_same_table(row: Line, line: Line) -> bool:
 def _table_runs(rows: Sequence[tuple[int, Line]]) -> Iterator[TextRun]:
     """The rows of a table, without a header that is repeated on a new page."""
     kept = [
-        (place, line.parts)
+        Row(place, line.parts, line.covered)
         for number, (place, line) in enumerate(rows)
         if not number or place == rows[number - 1][0] or line.parts != rows[0][1].parts
     ]
     if kept:
-        yield from table_runs(kept)
+        yield from table_runs(kept, has_titles=False)
 
 
 def _place_headings(

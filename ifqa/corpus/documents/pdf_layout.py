@@ -73,6 +73,7 @@ class Line:
     parts: tuple[str, ...] = ()
     #: Of a row of a table: where its columns begin.
     columns: tuple[float, ...] = ()
+    covered: frozenset[int] = frozenset()  # the columns into which the cell to their left is merged
 
     @property
     def height(self) -> float:

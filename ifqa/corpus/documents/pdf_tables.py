@@ -101,7 +101,7 @@ def _arrange_block(
         lefts = tuple(round(left) for left, _ in columns)
         for rows, row in zip(logical, cells, strict=True):
             text = " ".join(dict.fromkeys(filter(None, row)))
-            yield Line(text, _bounds(rows), tuple(row), lefts)
+            yield Line(text, _bounds(rows), tuple(row), lefts, _merged(rows, columns))
     elif _is_prose(block, columns):
         yield from _read_columns(block, columns)
     else:
@@ -222,6 +222,18 @@ def _cells(rows: Sequence[_Row], columns: Sequence[_Interval]) -> list[str]:
             for place in _covered(span, columns):
                 cells[place] = _join(cells[place], span.text)
     return cells
+
+
+def _merged(rows: Sequence[_Row], columns: Sequence[_Interval]) -> frozenset[int]:
+    """The columns into which the cell to their left is merged."""
+    held: list[list[Span]] = [[] for _ in columns]
+    for row in rows:
+        for span in row:
+            for place in _covered(span, columns):
+                held[place].append(span)
+    return frozenset(
+        place for place in range(1, len(held)) if held[place] and held[place] == held[place - 1]
+    )
 
 
 def _join(before: str, after: str) -> str:

@@ -41,7 +41,7 @@ from ifqa.corpus.sentences import LONGEST_WORD, count_words, cut_words
 from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
 
-VERSION = 6  # raise it when passages of an earlier version must not be reused
+VERSION = 7  # raise it when passages of an earlier version must not be reused
 
 CHANGED = "it changed while it was being read"  # the reason for a file of other bytes than listed
 

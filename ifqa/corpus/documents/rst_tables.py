@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ifqa.corpus.documents.decoding import TextRun, with_ends
-from ifqa.corpus.documents.spans import SpanCell, spread_cells
+from ifqa.corpus.documents.spans import SpanCell, make_row, spread_cells
 from ifqa.corpus.documents.tables import table_runs
 
 GRID_RULE = re.compile(r"\s*\+(?:[-=]+\+)+\s*")
@@ -153,7 +153,8 @@ def list_table_runs(
             rows[-1][1][-1] += f" {line.strip()}"
         if rows and line.strip():
             ends[rows[-1][0]] = number
-    yield from with_ends(table_runs(rows, header=_header_rows(options) or None), ends)
+    runs = table_runs(rows, header=_header_rows(options) or None, has_titles=False)
+    yield from with_ends(runs, ends)
 
 
 def csv_table_runs(
@@ -177,7 +178,7 @@ def csv_table_runs(
         ends[first] = place + reader.line_num - 1
         first = place + reader.line_num
     filled = [row for row in rows if any(row[1])]
-    yield from with_ends(table_runs(filled, header=header or None), ends)
+    yield from with_ends(table_runs(filled, header=header or None, has_titles=False), ends)
 
 
 def _header_rows(options: Mapping[str, str]) -> int:
@@ -191,5 +192,5 @@ def _runs(
     header: int | None,
     ends: Mapping[int, int],
 ) -> Iterator[TextRun]:
-    texts = [[cell.text for cell in row] for row in rows]
-    yield from with_ends(table_runs(zip(places, texts, strict=True), header=header), ends)
+    shown = map(make_row, places, rows)
+    yield from with_ends(table_runs(shown, header=header, has_titles=False), ends)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ifqa.corpus.documents.rows import Row
+
 _WIDEST = 1000  # columns of a merged cell, as in browsers
 _LONGEST_REPEATED = 200  # characters; a longer text stands in its first place only
 # Covered places beyond these are left out: a few bytes can ask for any number of them
@@ -36,6 +38,16 @@ def spread_cells(rows: Sequence[Sequence[SpanCell]]) -> list[list[SpanCell]]:
         spare -= len(placed) - len(row)
         spread.append(placed)
     return spread
+
+
+def make_row(place: int, cells: Sequence[SpanCell]) -> Row:
+    """The row of cells that `spread_cells` made."""
+    covered = {
+        column
+        for column in range(1, len(cells))
+        if cells[column] is cells[column - 1] and cells[column].columns > 1
+    }
+    return Row(place, [cell.text for cell in cells], covered)
 
 
 def _place_row(

@@ -7,7 +7,7 @@ are. calamine gives values without their formats, so 12.5% is read as 0.125 from
 import posixpath
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,7 +21,8 @@ from ifqa.corpus.documents.archive import BROKEN, Archive
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.number_formats import format_value
 from ifqa.corpus.documents.office import DRAWING, Package, children
-from ifqa.corpus.documents.tables import Row, table_runs
+from ifqa.corpus.documents.rows import Row
+from ifqa.corpus.documents.tables import table_runs
 
 if TYPE_CHECKING:
     from openpyxl.cell.read_only import ReadOnlyCell
@@ -89,8 +90,8 @@ def read_xlsx(content: bytes, columns: Sequence[str]) -> Iterator[TextRun | Unre
             yield from _told(layout)
             sheet.reset_dimensions()  # a sheet may declare a million columns
             numbered = enumerate(islice(sheet.iter_rows(), _LAST_ROW), start=1)
-            rows = _spread_merged(_shown_rows(numbered, layout), layout.merged)
-            yield from _sheet_runs(sheet.title, _without_columns(rows, layout), columns)
+            rows = _spread_merged(_shown_rows(numbered), layout.merged)
+            yield from _sheet_runs(sheet.title, _without_hidden(rows, layout), columns)
     except (*BROKEN, AttributeError, IndexError, KeyError, ParseError, TypeError) as error:
         raise UnreadableFile(f"no workbook of Excel ({error})") from error
 
@@ -124,20 +125,14 @@ def _told(layout: _Layout) -> Iterator[Unread]:
     yield from (Unread(what, count) for what, count in counts.items() if count)
 
 
-def _shown_rows(
-    numbered: Iterable[tuple[int, Sequence["ReadOnlyCell"]]], layout: _Layout
-) -> Iterator[Row]:
-    """Number and texts of each visible row."""
+def _shown_rows(numbered: Iterable[tuple[int, Sequence["ReadOnlyCell"]]]) -> Iterator[Row]:
+    """Number and texts of each row."""
     empty = 0
     for number, cells in numbered:
-        texts = [] if _is_hidden(number, layout) else [_shown_text(cell) for cell in cells]
+        texts = [_shown_text(cell) for cell in cells]
         empty = 0 if any(texts) else empty + 1
         if empty <= _MOST_EMPTY:
-            yield number, texts
-
-
-def _is_hidden(row: int, layout: _Layout) -> bool:
-    return row in layout.hidden_rows and not layout.has_filter
+            yield Row(number, texts)
 
 
 def _shown_text(cell: "ReadOnlyCell") -> str:
@@ -155,7 +150,8 @@ def _spread_merged(rows: Iterable[Row], merged: Sequence[_Merge]) -> Iterator[Ro
     """The rows with the value of a merged cell in each place that it covers."""
     waiting = sorted(merged, reverse=True)
     opened = list[tuple[_Merge, str]]()
-    for number, texts in rows:
+    for row in rows:
+        number, texts, _ = row
         while waiting and waiting[-1][0] <= number:
             merge = waiting.pop()
             first = merge[2] - 1
@@ -163,25 +159,43 @@ def _spread_merged(rows: Iterable[Row], merged: Sequence[_Merge]) -> Iterator[Ro
             if value:
                 opened.append((merge, value))
         opened = [(merge, value) for merge, value in opened if merge[1] >= number][:_MOST_MERGES]
-        yield number, _fill_merged(texts, opened) if opened and any(texts) else texts
+        yield _fill_merged(row, opened) if opened and any(texts) else row
 
 
-def _fill_merged(texts: Sequence[str], opened: Sequence[tuple[_Merge, str]]) -> list[str]:
-    filled = list(texts)
+def _fill_merged(row: Row, opened: Sequence[tuple[_Merge, str]]) -> Row:
+    filled = list(row.cells)
+    covered = set[int]()
     for (_, _, first, last), value in opened:
         end = min(last, first + _WIDEST_MERGE)
         filled += [""] * (end - len(filled))
         filled[first - 1 : end] = [value] * (end - first + 1)
-    return filled
+        covered.update(range(first, end))
+    return Row(row.place, filled, covered)
 
 
-def _without_columns(rows: Iterable[Row], layout: _Layout) -> Iterator[Row]:
+def _without_hidden(rows: Iterable[Row], layout: _Layout) -> Iterator[Row]:
+    """The rows and columns that are shown; a cell that is merged beyond hidden ones is shown."""
     hidden = layout.hidden_columns
-    if not hidden:
-        yield from rows
-        return
-    for number, texts in rows:
-        yield number, [text for place, text in enumerate(texts, start=1) if place not in hidden]
+    for row in rows:
+        if row.place in layout.hidden_rows and not layout.has_filter:
+            continue
+        yield _without_columns(row, hidden) if hidden else row
+
+
+def _without_columns(row: Row, hidden: Set[int]) -> Row:
+    texts = list[str]()
+    covered = set[int]()
+    is_cut = False  # whether the cell that goes on here began in a hidden column
+    for place, text in enumerate(row.cells):
+        goes_on = place in row.covered
+        if place + 1 in hidden:
+            is_cut = is_cut or not goes_on
+            continue
+        if goes_on and not is_cut:
+            covered.add(len(texts))
+        texts.append(text)
+        is_cut = False
+    return Row(row.place, texts, covered)
 
 
 def _sheet_runs(title: str, rows: Iterable[Row], columns: Sequence[str]) -> Iterator[TextRun]:
@@ -189,7 +203,7 @@ def _sheet_runs(title: str, rows: Iterable[Row], columns: Sequence[str]) -> Iter
     for n, run in enumerate(table_runs(rows, columns)):
         if not n:
             yield TextRun(title, run.place, level=1, sheet=title)
-        yield replace(run, level=2 * run.level, sheet=title)
+        yield replace(run, level=2 * run.level, outside=2 * run.outside, sheet=title)
 
 
 def _read_layouts(archive: Archive) -> Mapping[str, _Layout]:
@@ -306,7 +320,7 @@ def read_old_workbook(content: bytes, columns: Sequence[str]) -> Iterator[TextRu
 def _value_rows(sheet: Any) -> Iterator[Row]:
     """Number and texts of each row, the empty ones at the top too."""
     for number, cells in enumerate(sheet.to_python(skip_empty_area=False), start=1):
-        yield number, [format_value(_as_duration(cell), "General") for cell in cells]
+        yield Row(number, [format_value(_as_duration(cell), "General") for cell in cells])
 
 
 def _as_duration(cell: object) -> object:

@@ -1,61 +1,34 @@
-"""Reads the rows of a table, of any format, with the names of their columns.
+"""Reads the rows of a table, of any format, with the names of their columns."""
 
-Whether the first rows are a header is declared by the format (HTML's <th>, Markdown) or decided
-here, by the types of the cells and by repetition: over a column of numbers a text is its name, and
-a value that stands again below it is none.
-"""
-
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, pairwise
-from typing import Literal
+from itertools import chain, islice
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, clean_text
-from ifqa.corpus.documents.rows import Cell, row_text
+from ifqa.corpus.documents.rows import ENDED, Cell, Row, row_text
+from ifqa.corpus.documents.table_headers import (
+    MAJORITY,
+    WIDEST,
+    cell_kind,
+    count_cells,
+    first_rows,
+    heads,
+    is_key_value,
+    locate_header,
+    vote,
+)
 
-#: The number of a row's page, line or the like, and its cells: "" is an empty one, and one that is
-#: merged is repeated in each place that it covers.
-Row = tuple[int, Sequence[str]]
-Kind = Literal["empty", "number", "mixed", "text"]
+#: A row without merged cells: its place and its cells.
+PlainRow = tuple[int, Sequence[str]]
 
 TOP = 100  # rows that decide about the header
-_WIDEST = 1_000  # columns that decide about the header
-_LONGEST_PREAMBLE = 20  # rows
 _TITLE = "title"  # the column of a row's heading
-_MAJORITY = 2 / 3  # of the cells of a column; then it has a type
-_LONGEST_NAME = 8  # words of a column's name, where nothing but its look decides
-_NUMBER = re.compile(r"[^\w\s]{0,3}\s?\d[\d\s.,:/'’–-]*(?:[a-zA-Z%°€$£]{1,3}\.?)?[^\w\s]{0,2}")
-_DIGIT = re.compile(r"\d")
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-#: Words that columns and the keys of forms are called by, in some of the languages of `languages`.
-_ATTRIBUTES = frozenset(
-    (
-        "account address age amount answer area author balance birthday born budget built "
-        "capacity category chair city class closed code color colour comment company contact "
-        "continent cost count country county currency customer date day deadline definition "
-        "department deputy description destination director due duration e-mail email employees "
-        "end entry example expires extension fax field file floor founded frequency from function "
-        "gender grade group hours id index inhabitants invoice isbn item job key kind label "
-        "language last length level licence license location manager maximum mayor meaning "
-        "measure member minimum mobile model month name nationality no note notes number office "
-        "opened order organisation organization owner page parameter parent percent period person "
-        "phone place plan population position postcode price priority product project property "
-        "quantity question rank rate rating reference region remark remarks result role room "
-        "salary school score section serial sex share size source speed stage start state status "
-        "store street subject supplier surname symbol task tax team telephone tenant term time "
-        "title to total town type unit units until url user value vat version ward website weight "
-        "width year zip "
-        "adresse alter anzahl art artikel bemerkung betrag datum einheit farbe jahr land menge "
-        "nachname nummer ort preis stadt strasse straße telefon titel vorname wert zeit anno "
-        "année date dirección fecha nom nombre número numéro pays prix précio precio quantité "
-        "antal beløp by dato enhet navn pris rolle sted år "
-    ).split()
-)
+_SHORTEST_SENTENCE = 5  # words
+_LONG_PROSE = 20
 
 
 def table_runs(
-    rows: Iterable[Row],
+    rows: Iterable[Row | PlainRow],
     columns: Sequence[str] = (),
     header: int | None = None,
     has_titles: bool = True,
@@ -68,54 +41,77 @@ def table_runs(
     makes the column `title` the heading of its row, which a document's table is not to have.
     """
     names: list[str] = []
+    lone = list[Row]()  # a row by itself, which may be the header of the rows below an empty one
     for number, block in enumerate(_blocks(rows, header or 0)):
         top = list(islice(block, TOP))
-        cells = [row[:_WIDEST] for _, row in top]
-        is_one = header is not None or any(len(row) > _WIDEST for _, row in top)
-        parts = [] if is_one else _tables_beside(cells)
+        deciding = first_rows(top)
+        if lone and heads(lone[0], deciding):
+            top = lone + top
+            deciding = first_rows(top)
+        else:
+            yield from _text_runs(lone, has_titles)
+        is_repeated = bool(names) and names == column_names([top[0].cells])  # the header
+        may_begin = header is None and not is_repeated
+        begins = number == 0 or bool(lone) or (may_begin and _begins_table(deciding, names))
+        lone = []
+        if begins and len(top) == 1 and header is None and not columns:
+            lone = top
+            continue
+        is_one = header is not None or any(len(row.cells) > WIDEST for row in top)
+        parts = [] if is_one else _tables_beside(deciding)
         if parts:
             yield from _runs_beside(chain(top, block), parts, has_titles)
             continue
-        if number == 0 or (header is None and _begins_table(cells, names)):
-            start, rows_of_header = _locate_header(cells, header if number == 0 else None)
-            yield from _preamble(top[:start])
+        if begins:
+            start, rows_of_header = locate_header(deciding, header if number == 0 else None)
+            yield from _preamble(top[:start], has_titles)
             if columns:  # they are known by their names
                 rows_of_header = max(rows_of_header, 1)
             below = start + rows_of_header
-            names = column_names([row for _, row in top[start:below]])
+            names = column_names([row.cells for row in top[start:below]])
             if columns:
                 require_columns(columns, names)
             top = top[below:]
-        elif names and names == column_names([row for _, row in top[:1]]):  # the same header again
+        elif is_repeated:
             top = top[1:]
-        pairs = not names and is_key_value(cells)
-        for place, row in chain(top, block):
+        pairs = not names and is_key_value(deciding)
+        for row in chain(top, block):
             if pairs:
-                yield from _pair_runs(row, place)
+                yield from _pair_runs(row, has_titles)
             else:
-                yield from row_runs(_named(row, names), columns, place, has_titles)
+                yield from row_runs(_named(row, names), columns, row.place, has_titles)
+    yield from _text_runs(lone, has_titles)
 
 
-def _tables_beside(cells: Sequence[Sequence[str]]) -> list[slice]:
+def _text_runs(rows: Sequence[Row], has_titles: bool) -> Iterator[TextRun]:
+    """Rows by themselves, without a header."""
+    for row in rows:
+        if is_key_value(first_rows([row])):
+            yield from _pair_runs(row, has_titles)
+        else:
+            yield from row_runs(_named(row, ()), (), row.place, has_titles)
+
+
+def _tables_beside(rows: Sequence[Row]) -> list[slice]:
     """The columns of each of several tables that stand beside one another; empty if it is one.
 
     Empty columns are between them, and each has a first column of names.
     """
-    width = max(map(len, cells))
-    filled = [any(place < len(row) and row[place] for row in cells) for place in range(width)]
+    filled = [any(column) for column in zip(*(row.cells for row in rows), strict=True)]
+    width = len(filled)
     starts = [n for n in range(width) if filled[n] and (n == 0 or not filled[n - 1])]
     if len(starts) < 2:
         return []
     ends = [n + 1 for n in range(width) if filled[n] and (n + 1 == width or not filled[n + 1])]
     parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-    are_tables = all(_is_table_beside([row[part] for row in cells]) for part in parts)
+    are_tables = all(_is_table_beside([row.cells[part] for row in rows]) for part in parts)
     return parts if are_tables else []
 
 
 def _is_table_beside(cells: Sequence[Sequence[str]]) -> bool:
     rows = [row for row in cells if any(row)]
     names = [row[0] for row in rows[1:] if row[0].strip()]
-    has_names = sum(cell_kind(name) == "text" for name in names) >= _MAJORITY * len(names) > 0
+    has_names = sum(cell_kind(name) == "text" for name in names) >= MAJORITY * len(names) > 0
     return has_names and max(map(len, rows)) > 1
 
 
@@ -125,17 +121,23 @@ def _runs_beside(
     """The rows of tables that stand beside one another, each table by itself."""
     kept = list(rows)
     for part in parts:
-        yield from table_runs(((place, row[part]) for place, row in kept), has_titles=has_titles)
+        yield from table_runs((_part(row, part) for row in kept), has_titles=has_titles)
 
 
-def _blocks(rows: Iterable[Row], header: int) -> Iterator[Iterator[Row]]:
+def _part(row: Row, part: slice) -> Row:
+    """Some columns of a row."""
+    covered = {place - part.start for place in row.covered if part.start < place < part.stop}
+    return Row(row.place, row.cells[part], covered)
+
+
+def _blocks(rows: Iterable[Row | PlainRow], header: int) -> Iterator[Iterator[Row]]:
     """The runs of rows that are not empty; each must be consumed before the next.
 
     The first has more than the `header` that a format declares: an empty row may stand below it.
     """
-    remaining = iter(rows)
+    remaining = (Row(*row) for row in rows)
     for row in remaining:
-        if any(row[1]):
+        if any(map(str.strip, row.cells)):
             yield _block(row, remaining, header)
             header = 0
 
@@ -144,228 +146,25 @@ def _block(first: Row, remaining: Iterator[Row], header: int) -> Iterator[Row]:
     yield first
     count = 1
     for row in remaining:
-        if any(row[1]):
+        if any(map(str.strip, row.cells)):
             yield row
             count += 1
         elif count > header:
             return
 
 
-def _begins_table(cells: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
+def _begins_table(rows: Sequence[Row], names: Sequence[str]) -> bool:
     """Whether rows below an empty one are a table of their own, not more rows of the one above."""
-    if column_names(cells[:1]) == list(names):
-        return False
-    start, _ = _locate_header(cells, None)
-    if not names or len(cells[start]) > len(names) or _vote(cells[start:]) > 0:
+    start, _ = locate_header(rows, None)
+    if not names or len(rows[start].cells) > len(names) or vote(rows[start:]) > 0:
         return True
-    return max(map(_count_cells, cells)) == 1
+    return max(map(count_cells, rows)) == 1
 
 
-def _locate_header(cells: Sequence[Sequence[str]], declared: int | None) -> tuple[int, int]:
-    """The index of the first row of the header, and the number of its rows."""
-    # Some programs mark all rows as a header that is repeated on each page
-    if declared is not None and (declared < len(cells) or declared == 0):
-        return 0, declared
-    start = _find_table(cells)
-    return start, find_header(cells[start:])
-
-
-def _find_table(cells: Sequence[Sequence[str]]) -> int:
-    """The index of the first row below a preamble, whose rows have one cell where others have
-    several.
-    """
-    widths = list(map(_count_cells, cells))
-    common = max(Counter(widths).items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))[0]
-    start = 0
-    while start + 1 < len(cells) and start < _LONGEST_PREAMBLE:
-        is_narrow = widths[start] <= 1 < common and not _is_index_header(cells[start], common)
-        if not is_narrow:
-            break
-        start += 1
-    return max(start, _find_names(cells))
-
-
-def _find_names(cells: Sequence[Sequence[str]]) -> int:
-    """The index of the row of names above the first row with numbers in most columns of numbers.
-
-    Above it may be notes in several cells. 0 if numbers do not tell.
-    """
-    width = max(map(len, cells))
-    columns = [[row[n].strip() if n < len(row) else "" for row in cells] for n in range(width)]
-    kinds = [list(map(cell_kind, column)) for column in columns]
-    of_numbers = [
-        column
-        for column in kinds
-        if 2 * column.count("number") >= len(column) - column.count("empty") > 0
-    ]
-    counts = [sum(column[n] == "number" for column in of_numbers) for n in range(len(cells))]
-    first = next((n for n, count in enumerate(counts) if 2 * count > len(of_numbers)), 0)
-    if not 1 < first <= _LONGEST_PREAMBLE or any(counts[:first]):
-        return 0
-    names = first - 1
-    while names and _count_cells(cells[names]) == 1:  # a title of rows
-        names -= 1
-    has_groups = names > 0 and _groups_columns(cells[names - 1 :])
-    return names - 1 if has_groups else names
-
-
-def _is_index_header(row: Sequence[str], common: int) -> bool:
-    """Whether a row of one name is the header of two columns, whose first has no name."""
-    return common == 2 and len(row) == 2 and not row[0].strip()
-
-
-def find_header(cells: Sequence[Sequence[str]]) -> int:
-    """The number of the first rows that name the columns: 0, 1 or 2.
-
-    A table of one row has none. Two are a row over groups of columns and the names below it.
-    """
-    if len(cells) < 2:
-        return 0
-    if _groups_columns(cells):
-        return 2
-    vote = _vote(cells)
-    if vote:
-        return int(vote > 0)
-    return int(_looks_like_names(cells))
-
-
-def _groups_columns(cells: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names groups of the columns that the second row names."""
-    if len(cells) < 3:
-        return False
-    first, second = ([cell.strip() for cell in row] for row in cells[:2])
-    names = list(filter(None, first))
-    is_group = len(set(names)) < len(names) or 2 * len(names) <= sum(map(bool, second))
-    has_numbers = any(cell_kind(name) == "number" for name in names)
-    if not is_group or not names or (has_numbers and not _are_years(list(dict.fromkeys(names)))):
-        return False
-    is_single = len(set(names)) == 1 and len(names) == len(first)  # a title over the whole width
-    return not is_single and _vote(cells[1:]) > 0
-
-
-def _vote(cells: Sequence[Sequence[str]]) -> float:
-    """How much speaks for the first row as a header; below 0 more speaks against."""
-    if len(cells) < 2:
-        return 0
-    first = cells[0]
-    body = cells[1:]
-    width = max(map(len, cells))
-    if width == 2 and _may_be_pairs(first, body):
-        return _vote_of_pairs(cells)
-    if _are_years([cell for cell in first if cell_kind(cell) == "number"]):
-        return 1
-    votes = 0.0
-    for place, name in enumerate(first):
-        column = [row[place].strip() for row in body if place < len(row) and row[place].strip()]
-        votes += _vote_of_column(name.strip(), column, is_first=place == 0)
-    return votes
-
-
-def _may_be_pairs(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
-    """Whether two columns may be keys and values, so that a first row of texts says nothing."""
-    if not first[0].strip() or any(cell_kind(row[0]) == "number" for row in body if row):
-        return False
-    return len(body) < 2 or _has_keys(body)
-
-
-def _vote_of_pairs(cells: Sequence[Sequence[str]]) -> float:
-    """The vote of a table of two columns that may be keys and values."""
-    names = [cell.strip().casefold() for cell in cells[0]]
-    return 1 if len(names) == 2 and all(_is_attribute(name) for name in names) else -1
-
-
-def _vote_of_column(name: str, column: Sequence[str], is_first: bool) -> float:
-    if not column:
-        return 0
-    if not name:
-        return 0.5 if is_first else 0  # a corner without a name
-    kinds = Counter(map(cell_kind, column))
-    kind, count = kinds.most_common(1)[0]
-    own = cell_kind(name)
-    if name in column:
-        return -1
-    if count < _MAJORITY * len(column):
-        return 0
-    if kind == "number":
-        return -1 if own == "number" else 1
-    if kind == "mixed":
-        shapes = {_DIGIT.sub("0", cell) for cell in column}
-        return -0.5 if _DIGIT.sub("0", name) in shapes else 0.5 * (own == "text")
-    repeats = len(column) >= 4 and 2 * len(set(column)) <= len(column)
-    return 0.5 if repeats else 0
-
-
-def _looks_like_names(cells: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row of nothing but texts, over texts, looks like names of columns."""
-    names = [cell.strip() for cell in cells[0]]
-    width = max(map(len, cells))
-    filled = list(filter(None, names))
-    if width == 1:
-        return _is_attribute(names[0])
-    if len(filled) < width - 1 or len(set(filled)) < len(filled):
-        return False
-    if any(cell_kind(name) == "number" or len(name.split()) > _LONGEST_NAME for name in filled):
-        return False
-    known = sum(_is_attribute(name) for name in filled)
-    return width > 2 or 2 * known > len(filled)
-
-
-def _has_keys(body: Sequence[Sequence[str]]) -> bool:
-    """Whether the first of two columns has keys, such as "Owner" or "Name:"."""
-    keys = [row[0].strip() for row in body if row and row[0].strip()]
-    known = sum(key.endswith(":") or _is_attribute(key) for key in keys)
-    return 3 * known >= len(keys) > 0
-
-
-def is_key_value(cells: Sequence[Sequence[str]]) -> bool:
-    """Whether rows without a header are keys, each with its value: "Deputy | Nora Pike"."""
-    width = max(map(len, cells), default=0)
-    if width % 2 or not width:
-        return False
-    keys = [cell.strip() for row in cells for cell in row[::2] if cell.strip()]
-    if not keys or any(cell_kind(key) == "number" for key in keys):
-        return False
-    if all(key.endswith(":") for key in keys):
-        return True
-    return width == 2 and len(set(keys)) == len(keys)
-
-
-def _is_attribute(name: str) -> bool:
-    """Whether a text is a word, or begins or ends with one, that columns are called by."""
-    words = re.findall(r"[^\W\d_]+", name.casefold().replace("_", " "))
-    return bool(words) and len(words) <= 4 and bool({words[0], words[-1]} & _ATTRIBUTES)
-
-
-def _are_years(numbers: Sequence[str]) -> bool:
-    """Whether numbers in a first row are columns for years, one after another."""
-    stripped = [number.strip() for number in numbers]
-    if len(stripped) < 2 or not all(map(_YEAR.fullmatch, stripped)):
-        return False
-    steps = {int(after) - int(before) for before, after in pairwise(stripped)}
-    return len(steps) == 1 and 0 not in steps
-
-
-def cell_kind(cell: str) -> Kind:
-    """The type of a cell; dates, times and amounts with a unit are numbers."""
-    text = cell.strip()
-    if not text:
-        return "empty"
-    if _NUMBER.fullmatch(text[:60]):
-        return "number"
-    return "mixed" if _DIGIT.search(text) else "text"
-
-
-def _count_cells(row: Sequence[str]) -> int:
-    """The number of filled cells; one that is merged over the whole width is one."""
-    if len(set(row)) == 1 and row[0].strip():
-        return 1
-    return sum(bool(cell.strip()) for cell in row)
-
-
-def _preamble(rows: Sequence[Row]) -> Iterator[TextRun]:
+def _preamble(rows: Sequence[Row], has_titles: bool) -> Iterator[TextRun]:
     """The rows above a table, such as its title, as text."""
-    for place, row in rows:
-        yield from row_runs([("", cell) for cell in dict.fromkeys(row) if cell.strip()], (), place)
+    for row in rows:
+        yield from row_runs(_named(row, ()), (), row.place, has_titles)
 
 
 def column_names(header: Sequence[Sequence[str]]) -> list[str]:
@@ -408,40 +207,34 @@ def require_columns(columns: Sequence[str], names: Sequence[str], where: str = "
         )
 
 
-def _pair_runs(row: Sequence[str], place: int) -> Iterator[TextRun]:
+def _pair_runs(row: Row, has_titles: bool) -> Iterator[TextRun]:
     """The sentence of a row of keys and values: "Deputy: Nora Pike."."""
-    cells = [clean_text(cell) for cell in row]
+    cells = [clean_text(cell) for cell in row.cells]
     pairs = zip(cells[::2], cells[1::2], strict=False)
     filled = tuple((key.rstrip(":").rstrip(), value) for key, value in pairs if value)
     if filled:
-        yield TextRun(row_text(filled), place, row=filled)
+        yield TextRun(row_text(filled), row.place, row=filled, outside=int(has_titles))
     elif any(cells):
-        yield TextRun(row_text([("", cell) for cell in cells if cell]), place)
+        text = row_text([("", cell) for cell in cells if cell])
+        yield TextRun(text, row.place, outside=int(has_titles))
 
 
-def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
+def _named(row: Row, names: Sequence[str]) -> list[Cell]:
     """The cells of a row with the names of their columns.
 
-    A cell that is merged over the whole width, such as a title of rows, is one cell without a name.
-    So is a text that stands alone in the first column, but not a number, which is a value.
+    A cell that is merged and stands alone from the first column on, such as a title of rows, is one
+    cell without a name. So is a text that stands alone in the first column, but not a number, which
+    is a value.
     """
-    if len(row) > 1 and len(set(row)) == 1 and cell_kind(row[0]) != "number":
-        return [("", row[0])]
+    cells = row.cells
+    is_title = 1 in row.covered and bool(cells[0].strip()) and count_cells(row) == 1
+    is_text = len(cells) == 1 < len(names) and cell_kind(cells[0]) != "number"
+    if is_title or is_text:
+        return [("", cells[0])]
     if not names:
-        return [("", cell) for cell in _once(row)]
-    if len(row) == 1 < len(names) and cell_kind(row[0]) == "number":
-        row = [*row, ""]  # `row_runs` names no cell that is alone
-    beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
-    return list(zip(chain(names, beyond), row, strict=False))
-
-
-def _once(row: Sequence[str]) -> Iterator[str]:
-    """The cells of a row without names; a text that is merged over several is said once."""
-    before = ""
-    for cell in row:
-        if cell != before or cell_kind(cell) == "number":
-            yield cell
-        before = cell
+        return [("", cell) for place, cell in enumerate(cells) if place not in row.covered]
+    beyond = (f"column {place}" for place in range(len(names) + 1, len(cells) + 1))
+    return list(zip(chain(names, beyond), cells, strict=False))
 
 
 def row_runs(
@@ -460,5 +253,12 @@ def row_runs(
     filled = [cell for cell in cells if cell[1] and cell is not title]
     if filled:
         is_single = len(cells) - (title is not None) == 1
-        written = [("", filled[0][1])] if is_single else filled
-        yield TextRun(row_text(written), place, row=tuple(written))
+        written = [("", filled[0][1])] if is_single and _is_prose(filled[0][1]) else filled
+        is_untitled = has_titles and not (title and title[1])
+        yield TextRun(row_text(written), place, row=tuple(written), outside=int(is_untitled))
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text is a sentence or more, which needs no name of its column."""
+    words = len(text.split())
+    return words >= _LONG_PROSE or (words >= _SHORTEST_SENTENCE and bool(ENDED.search(text)))

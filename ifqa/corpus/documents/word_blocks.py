@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ifqa.corpus.documents.decoding import TextRun
+from ifqa.corpus.documents.rows import Row
 from ifqa.corpus.documents.tables import table_runs
 
 _NEAR = 60  # twips (a twentieth of a point) between two edges that are one
@@ -66,14 +67,15 @@ def word_table_runs(rows: Sequence[WordRow]) -> Iterator[TextRun]:
     headers = next((n for n, row in enumerate(rows) if not row.is_header), len(rows))
     starts = _column_starts(rows)
     above = list[str]()
-    filled = list[tuple[int, list[str]]]()
+    filled = list[Row]()
     for row in rows:
         columns = _columns(row, starts)
         above = _fill(row, columns, above)
-        filled.append((row.place, above))
+        filled.append(Row(row.place, above, _covered(row, columns)))
     # Some writers make all rows repeat
     is_declared = 0 < headers < len(rows) and headers <= _MOST_HEADERS
-    yield from table_runs(filled, header=headers if is_declared else None)
+    declared = headers if is_declared else None
+    yield from table_runs(filled, header=declared, has_titles=False)
 
 
 def _column_starts(rows: Sequence[WordRow]) -> list[int]:
@@ -102,6 +104,16 @@ def _columns(row: WordRow, starts: Sequence[int]) -> list[range]:
     if not all(covered) or len(covered) < len(row.cells):
         return [range(place, place + 1) for place in range(len(row.cells))]
     return covered
+
+
+def _covered(row: WordRow, columns: Sequence[range]) -> set[int]:
+    """The columns into which the cell to their left is merged."""
+    return {
+        column
+        for cell, covered in zip(row.cells, columns, strict=True)
+        for column in covered
+        if column > covered.start or cell.continues_left
+    }
 
 
 def _fill(row: WordRow, columns: Sequence[range], above: Sequence[str]) -> list[str]:

@@ -73,6 +73,21 @@ def test_overlapping_passages_share_whole_sentences():
     ]
 
 
+def test_a_run_outside_a_section_ends_it():
+    sheet = TextRun("Books", 1, level=1)
+    named = TextRun("Elm", 2, level=2), TextRun("year: 1901.", 2)
+    found = passages(sheet, *named, TextRun("year: 1950.", 3, outside=2), unit="row")
+    assert [(passage.title, passage.text) for passage in found] == [
+        ("a b.txt › Books › Elm", "Books. Elm. year: 1901."),
+        ("a b.txt › Books", "year: 1950."),
+    ]
+
+
+def test_a_heading_alone_is_not_joined_with_a_run_outside_its_section():
+    found = passages(TextRun("Elm", 1, level=1), TextRun("year: 1950.", 2, outside=1))
+    assert [passage.text for passage in found] == ["Elm.", "year: 1950."]
+
+
 def test_a_passage_has_the_headings_above_it():
     lines = [
         ("Part", 1),

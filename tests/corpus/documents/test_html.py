@@ -77,6 +77,24 @@ def text(page):
             "<tr><th>Mill<th>Sizes<tr><td>Elm<td><table><tr><td>old<td>3<tr><td>new<td>4</table><tr><td>Oak<td>none",
             ["Mill: Elm; Sizes: old: 3. new: 4.", "Mill: Oak; Sizes: none."],
         ),
+        (
+            "<tr><td>employee<td>ext<td>floor<tr><td>Ann<td><td><tr><td>Bob<td>204<td>2"
+            "<tr><td>Cid<td>205<td>3",
+            [
+                "employee: Ann.",
+                "employee: Bob; ext: 204; floor: 2.",
+                "employee: Cid; ext: 205; floor: 3.",
+            ],
+        ),
+        (
+            "<tr><th>Plan<th>Free<th>Pro<tr><td>SSO<td>No<td>Yes<tr><td>No<td>No<td>No",
+            ["Plan: SSO; Free: No; Pro: Yes.", "Plan: No; Free: No; Pro: No."],
+        ),
+        (
+            "<tr><th>Plan<th>Free<th>Pro<tr><td colspan=3>No<tr><td>SSO<td>No<td>Yes",
+            ["No.", "Plan: SSO; Free: No; Pro: Yes."],
+        ),
+        ("<tr><th>Title<th>Year<tr><td>Elm<td>1901", ["Title: Elm; Year: 1901."]),
         ("<tr><td>Lamp<td>30<td>99", ["Lamp; 30; 99."]),
         ("<tr><td colspan=0>Lamp<td rowspan=x>30<tr><td>Chair<td>40", ["Lamp: 30.", "Chair: 40."]),
         (

@@ -371,6 +371,20 @@ def test_aligned_cells_are_the_rows_of_a_table():
     assert texts(save(table(PRICES))) == SENTENCES
 
 
+def test_a_row_without_its_number_is_no_header():
+    rows = [["Item", "Place", "Price"], ["Lamp", "hall", ""], ["Bed", "loft", "80"]]
+    rows += [["Chair", "hall", "30"], ["Desk", "loft", "50"]]
+    assert texts(save(table(rows)))[:2] == [
+        "Item: Lamp; Place: hall.",
+        "Item: Bed; Place: loft; Price: 80.",
+    ]
+
+
+def test_equal_cells_are_no_merged_one():
+    rows = [["Item", "1990", "1991"], ["Lamp", "12", "14"], ["none", "none", "none"]]
+    assert texts(save(table(rows)))[1] == "Item: none; 1990: none; 1991: none."
+
+
 def test_a_table_on_a_rotated_page_is_read():
     page = Drawing(rotation=90)
     for number, row in enumerate(PRICES):

@@ -84,3 +84,9 @@ def test_text_after_a_table_is_apart():
 def test_every_word_of_a_row_is_in_a_piece(row, longest):
     said = " ".join(row_pieces(row, longest))
     assert all(word in said for _, value in row for word in value.split())
+
+
+def test_each_piece_of_a_long_cell_begins_with_the_number_before_it():
+    events = " ".join(f"w{n}" for n in range(150))
+    pieces = list(row_pieces([("Year", "1990"), ("Events", events)], 100))
+    assert [piece.partition(" w")[0] for piece in pieces] == ["Year: 1990; Events:"] * 2

@@ -10,6 +10,8 @@ import zipfile
 from datetime import date, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mixed_documents import archive, runs
 from openpyxl import Workbook
 from openpyxl.comments import Comment
@@ -152,6 +154,70 @@ def test_a_hidden_row_is_not_read():
     book = sheet_of_towns()
     book.active.row_dimensions[3].hidden = True
     assert not any("Bodo" in text for _, _, text in runs(".xlsx", saved(book)))
+
+
+def sheet_with_hidden_rows(rows, hidden, merged=()):
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    for number in hidden:
+        book.active.row_dimensions[number].hidden = True
+    for area in merged:
+        book.active.merge_cells(area)
+    return [text for _, _, text in runs(".xlsx", saved(book))]
+
+
+STAFF = [["Dept", "Name", "Pay"], ["Sales", "Ann", 1], ["IT", "Bob", 2], ["IT", "Cid", 3]]
+STAFF += [["Law", "Dan", 4]]
+
+
+@given(st.sets(st.integers(2, 5), max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_a_sheet_with_hidden_rows_is_read_as_one_without_them(hidden):
+    shown = [row for number, row in enumerate(STAFF, start=1) if number not in hidden]
+    assert sheet_with_hidden_rows(STAFF, hidden) == sheet_with_hidden_rows(shown, ())
+
+
+def test_a_cell_that_is_merged_from_a_hidden_row_on_is_shown():
+    rows = [STAFF[0], ["Sales", "Ann", 1], ["", "Bob", 2], ["", "Cid", 3], ["IT", "Dan", 4]]
+    assert sheet_with_hidden_rows(rows, [2], ["A2:A4"])[1:] == [
+        "Dept: Sales; Name: Bob; Pay: 2.",
+        "Dept: Sales; Name: Cid; Pay: 3.",
+        "Dept: IT; Name: Dan; Pay: 4.",
+    ]
+
+
+def test_a_title_that_is_merged_from_a_hidden_column_on_is_read_once():
+    book = Workbook()
+    for row in (("Prices", "", ""), ("No", "Item", "Price"), (1, "Lamp", 30), (2, "Chair", 99)):
+        book.active.append(row)
+    book.active.merge_cells("A1:C1")
+    book.active.column_dimensions["A"].hidden = True
+    assert [text for _, _, text in runs(".xlsx", saved(book))][1:] == [
+        "Prices.",
+        "Item: Lamp; Price: 30.",
+        "Item: Chair; Price: 99.",
+    ]
+
+
+def test_equal_cells_are_no_merged_one():
+    rows = [["Task", "Mon", "Tue"], ["Clean", "yes", "no"], ["no", "no", "no"]]
+    assert sheet_with_hidden_rows(rows, ())[-1] == "Task: no; Mon: no; Tue: no."
+
+
+def test_a_row_without_a_title_stands_below_its_sheet_alone():
+    content = workbook(
+        S={"A1": "Name", "B1": "Title", "C1": "Pay", "A2": "Ann", "B2": "Head", "C2": 1}
+        | {"A3": "Bob", "C3": 2}
+    )
+    parts = [part for part in READERS[".xlsx"][1](content, ()) if not isinstance(part, Unread)]
+    titles = [passage.title for passage in chunk_document("a.xlsx", parts, "row")]
+    assert titles == ["a.xlsx › S › Head", "a.xlsx › S"]
+
+
+def test_dates_are_names_of_columns():
+    rows = [["Item", date(2024, 1, 1), date(2024, 2, 1)], ["Lamp", 1, 2], ["Chair", 4, 5]]
+    assert sheet_with_hidden_rows(rows, ())[1] == "Item: Lamp; 2024-01-01: 1; 2024-02-01: 2."
 
 
 def test_a_row_that_a_filter_hides_is_read():

@@ -116,7 +116,11 @@ def test_tabs_part_the_cells_of_a_tsv():
 
 def test_objects_are_rows():
     text = '[\n{"title": "Elm",\n "year": 1901},\n{"title": "Oak", "year": null}]'
-    assert runs(".json", text) == [(2, 1, "Elm"), (2, 0, "1901."), (4, 1, "Oak")]
+    assert runs(".json", text) == [(2, 1, "Elm"), (2, 0, "year: 1901."), (4, 1, "Oak")]
+
+
+def test_an_object_of_one_value_has_its_key():
+    assert runs(".jsonl", '{"capital": "Oslo"}\n') == [(1, 0, "capital: Oslo.")]
 
 
 def test_json_lines_are_rows():

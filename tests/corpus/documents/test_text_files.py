@@ -40,6 +40,7 @@ def sentences(suffix, content):
             ["Item: Lamp; New: 30.", "Item: Chair; Old: 99."],
         ),
         ("| a | b |\n|---|---|\n| `x \\| y` | 2 |", ["a: x | y; b: 2."]),
+        ("| Members |\n|---|\n| Ann |\n| Bob |", ["Members: Ann.", "Members: Bob."]),
         ("| | |\n|---|---|\n| Chair | Nora |\n| Deputy | Tom |", ["Chair: Nora.", "Deputy: Tom."]),
         (
             "| a | b |\n|---|---|\n| ~~Tom~~ Nora | <del>1</del>2 |",

@@ -54,6 +54,16 @@ def test_a_cell_that_spans_columns_counts_for_each():
     assert texts(table(*rows))[0] == "Item: Lamp; 2024: 40; 2025: 40."
 
 
+def test_equal_cells_are_no_merged_one():
+    rows = row("Task", "Mon", "Tue"), row("Clean", "yes", "no"), row("no", "no", "no")
+    assert texts(table(*rows))[1] == "Task: no; Mon: no; Tue: no."
+
+
+def test_equal_cells_in_the_first_row_are_no_title():
+    bold = [cell(paragraph(run(text, BOLD))) for text in ("no", "no")]
+    assert texts(table(row(*bold), row("x", "5"), row("y", "6")))[0] == "no: x; no (2): 5."
+
+
 def test_a_cell_that_spans_rows_counts_for_each():
     rows = (
         row("Region", "Town", "People"),
