@@ -232,7 +232,7 @@ def vote(rows: Sequence[Row]) -> float:
         return 1
     below = zip(first, _columns(rows[1:]), strict=True)
     return sum(
-        _vote_of_column(name, column, is_first=place == 0)
+        _vote_of_column(name, column, is_corner=place == 0 and not _are_long(first))
         for place, (name, column) in enumerate(below)
     )
 
@@ -245,13 +245,13 @@ def _may_be_pairs(rows: Sequence[Row]) -> bool:
     return len(body) < 2 or _has_keys(body)
 
 
-def _vote_of_column(name: str, column: Sequence[str], is_first: bool) -> float:
+def _vote_of_column(name: str, column: Sequence[str], is_corner: bool) -> float:
     values = _values(column)
     own = cell_kind(name)
     if not values:
         return 0
-    if own == "empty" and (is_first or not name):
-        return 0.5 if is_first else 0  # a corner without a name
+    if own == "empty" and (is_corner or not name):
+        return 0.5 if is_corner else 0
     if name in column:
         return -1
     kind = _type(values)
@@ -285,7 +285,7 @@ def _looks_like_names(rows: Sequence[Row]) -> bool:
     names = list(filter(None, first))
     if len(names) < width - 1 or len(set(names)) < len(names):
         return False
-    if any(cell_kind(name) == "number" or len(name.split()) > _LONGEST_NAME for name in names):
+    if _are_long(names) or any(cell_kind(name) == "number" for name in names):
         return False
     below = list(zip(first, _columns(rows[1:]), strict=True))[1:]
     is_missing = any(
@@ -324,6 +324,10 @@ def is_key_value(rows: Sequence[Row]) -> bool:
     if all(key.endswith(":") for key in keys):
         return True
     return width == 2 and len(set(keys)) == len(keys)
+
+
+def _are_long(names: Sequence[str]) -> bool:
+    return any(len(name.split()) > _LONGEST_NAME for name in names)
 
 
 def _are_known(cells: Sequence[str]) -> bool:

@@ -431,6 +431,11 @@ def test_a_sentence_alone_in_its_row_has_no_name():
     assert texts(f"id,text\n1,{text}\n2,Ask.", columns=("text",)) == [text, "text: Ask."]
 
 
+def test_a_long_text_beside_an_empty_corner_is_no_name():
+    text = "The wheel of the mill was set on a new shaft in 1901"
+    assert texts(f",{text}\nNora Pike,see below") == [f"{text}.", "Nora Pike: see below."]
+
+
 def test_columns_that_are_empty_at_the_end_do_not_count():
     assert texts("Owner,Tom Ferris,\nDeputy,Nora Pike,") == [
         "Owner: Tom Ferris.",
