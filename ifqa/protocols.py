@@ -251,6 +251,7 @@ class LanguageModel(Trainable):
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
     takes_schema: bool = False  # whether it keeps a completion to `Request.schema`
+    takes_tools: bool = False  # whether it may call the functions of `Request.tools`
     # Whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
     streams: bool = False
     weighs_answers: bool = False  # whether it has `log_likelihoods`
@@ -286,6 +287,14 @@ class LanguageModel(Trainable):
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """The calls, tokens and cost of the requests; nothing is sent."""
         return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
+
+    def affordable(self, groups: Sequence[Sequence[Request]]) -> tuple[int, str]:
+        """How many groups of requests, from the first, fit under the caps together, and what to say
+        of the next one; all, and nothing, without a cap.
+
+        Stored requests take nothing. Nothing is reserved.
+        """
+        return len(groups), ""
 
     def completion_tokens(self, prompt_limit: int) -> int:
         """The limit of a completion, thoughts included, for a prompt whose answers have up to

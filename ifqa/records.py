@@ -566,6 +566,24 @@ class BuildCost:
     about: str = ""
 
 
+class ToolCall(NamedTuple):
+    """A function that a language model calls, and its arguments: JSON, as the model wrote it."""
+
+    name: str
+    arguments: str
+
+
+class ToolTurn(NamedTuple):
+    """What a model wrote when it was offered tools, and the result of each of its calls.
+
+    Without calls, the model wrote `text`, and the only result is what a user replied.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    results: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A prompt for a language model: either messages of a chat or a text to continue."""
@@ -578,6 +596,8 @@ class Request:
     stop: tuple[str, ...] = ()  # strings that end the completion; it does not contain them
     sample: int = 0  # distinguishes requests with the same prompt
     schema: str = ""  # a JSON schema that the server keeps the completion to; empty for free text
+    tools: str = ""  # the functions that the model may call, in the form of OpenAI's API, as JSON
+    turns: tuple[ToolTurn, ...] = ()  # those so far, which follow the messages
     # Whether the reply shall have the tokens' log probabilities. They change no answer, so a
     # completion that was stored without them still counts.
     logprobs: bool = field(default=False, compare=False)
@@ -587,6 +607,18 @@ class Request:
             raise ValueError("a request has either messages or a text")
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens is {self.max_tokens}; an answer needs room for one token")
+        if self.turns and not self.messages:
+            raise ValueError("turns follow messages; a text has none")
+
+    @property
+    def transcript(self) -> tuple[tuple[str, str], ...]:
+        """The messages and the turns, each as a role and a text; calls are written as JSON."""
+        turns = list[tuple[str, str]]()
+        for turn in self.turns:
+            calls = json.dumps(turn.calls) if turn.calls else ""
+            turns.append(("assistant", turn.text + calls))
+            turns += [("tool" if turn.calls else "user", result) for result in turn.results]
+        return (*self.messages, *turns)
 
 
 #: The end of a token in its text, in characters, and its log probability.
@@ -608,6 +640,7 @@ class Completion:
     reasoning: str = ""  # the model's thoughts, if the server keeps them apart from the text
     # The text's tokens, empty if unknown
     logprobs: tuple[TokenLogprob, ...] = ()
+    calls: tuple[ToolCall, ...] = ()  # of the request's tools, in order
     permanent: bool = False  # whether `error` is stored, because the same request would fail again
 
 
