@@ -305,6 +305,29 @@ def split_at_answer(text: str, answer: str) -> list[str]:
     return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a language model did before it answered.
+
+    Attributes:
+        action: a search of the corpus, a computation, or something that could not be done.
+        text: the query, the expression, or what the model wrote.
+        result: the value, or what the model was told instead; empty for a search with passages.
+        passage_ids: the passages that the search found and the model was shown, best first.
+    """
+
+    action: Literal["search", "compute", "other"]
+    text: str
+    result: str = ""
+    passage_ids: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.action == "search" and not self.result:
+            return f"searched “{self.text}”: {pluralize(len(self.passage_ids), 'passage')}"
+        verb = {"search": "searched", "compute": "computed", "other": "wrote"}[self.action]
+        return f"{verb} “{self.text}”: {self.result}"
+
+
 #: Why a reader abstained whose `answerable` is low.
 UNLIKELY = "they are unlikely to have it"
 
@@ -335,6 +358,7 @@ class Prediction:
         abstention: why a reader abstained, in words, if it was not for a low confidence.
         quote: what a language model quoted, and where it stands.
         change: what a language model says that the question's supposition changes.
+        steps: what a language model did before it answered, in order.
     """
 
     question_id: str
@@ -352,6 +376,7 @@ class Prediction:
     abstention: str = ""
     quote: Quote | None = None
     change: str = ""
+    steps: tuple[Step, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -417,6 +442,7 @@ class Answer:
     quote: Quote | None = None
     change: str = ""
     uncalibrated: str = ""
+    steps: tuple[Step, ...] = ()
 
     def __str__(self) -> str:
         computed = (
@@ -515,6 +541,9 @@ class Answer:
             grounds += f"<p>Quote: {words}<small>({self.quote.verdict})</small></p>"
         if self.change:
             grounds += f"<p>Change: {escape(self.change)}</p>"
+        if self.steps:
+            items = "".join(f"<li>{escape(printable_line(str(step)))}</li>" for step in self.steps)
+            grounds += f"<p>Steps:</p><ol>{items}</ol>"
         return grounds
 
 
@@ -704,6 +733,8 @@ class StageUsage(TypedDict, total=False):
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions whose completion has no answer
     left_out: Count  # passages left out because the model's window was full
+    searches: int  # of a reader whose model may search
+    computations: int
     cut: int  # questions whose completion was cut at max_tokens
 
 

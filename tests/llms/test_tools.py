@@ -1,6 +1,7 @@
 """Function calls, from the server's reply to the store of completions."""
 
 import json
+from typing import Any
 
 import pytest
 from openai_client import KEY, ask, first, here, model  # noqa: F401 - a fixture
@@ -160,7 +161,8 @@ def test_a_recording_keeps_calls(tmp_path):
 def test_a_stored_call_of_another_shape_is_asked_for_again(tmp_path):
     [request] = ask("hello", tools=TOOLS)
     cache = CompletionCache(tmp_path)
-    cache.put("m", {request: Completion("", 1, 1, "stop", calls=(("search",),))})
+    damaged: Any = ("search",)  # without arguments
+    cache.put("m", {request: Completion("", 1, 1, "stop", calls=(damaged,))})
     assert cache.missing("m", [request]) == [request]
 
 

@@ -52,9 +52,10 @@ def format_value(value: Fraction) -> str:
 
 
 class _Parser:
-    """Reads an expression from the left; `symbol` is the next number, sign or bracket, empty at the end.
+    """Reads an expression from the left.
 
-    `depth` counts the brackets and signs around a part.
+    `symbol` is the next number, sign or bracket, and empty at the end; `depth` counts the brackets
+    and signs around a part.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,0 +1,232 @@
+"""A question's conversation with a language model, and the requests that continue it.
+
+If the window is full, the results of the oldest turns are left out first, then the passages that
+the question came with, from the worst, and at last the newest result. The question stays.
+"""
+
+import json
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ifqa.prompting.context_window import FittedPrompt, bound_tokens
+from ifqa.prompting.prompts import Prompt
+from ifqa.protocols import LanguageModel
+from ifqa.reading.agent.actions import (
+    call_arguments,
+    describe_functions,
+    describe_lines,
+    functions_json,
+)
+from ifqa.reading.llm import Reply
+from ifqa.records import Passage, Question, Request, Step, ToolCall, ToolTurn
+
+NO_HITS = "no passage found"
+_HIT_TOKENS = 250  # of a passage that a search shows; most have fewer
+_TURN_TOKENS = 300  # more than the words around a turn's results take
+_LEFT_OUT = "(left out, because the window is full)"
+_WORD = "the "  # stands for a token that is not known yet
+_UNIT = 64  # words that are counted together
+
+
+@dataclass(slots=True)
+class Turn:
+    """What the model wrote or called, and the result of each, which is empty until it is known."""
+
+    written: str
+    calls: tuple[ToolCall, ...]
+    results: list[str]
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A question, and what the model has done for it.
+
+    Attributes:
+        ranking: the passages that the question came with, best first.
+        has_functions: whether the model calls functions; else it writes lines.
+        shown: the passages that the model was shown, in the order of their numbers.
+        queries: what was searched for, normalised.
+        pending: searches of the last turn: the places of result and step, and the query.
+        was_reminded: whether the model was told that it wrote nothing that it may.
+        reply: the end of the conversation.
+    """
+
+    question: Question
+    ranking: tuple[Passage, ...]
+    has_functions: bool
+    shown: list[Passage] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    queries: set[str] = field(default_factory=set)
+    pending: list[tuple[int, int, str]] = field(default_factory=list)
+    was_reminded: bool = False
+    reply: Reply | None = None
+
+    def number(self, passage: Passage) -> int:
+        """The number of a passage; 0 if it was not shown."""
+        ids = [shown.id for shown in self.shown]
+        return ids.index(passage.id) + 1 if passage.id in ids else 0
+
+
+def repeatable(call: ToolCall) -> ToolCall:
+    """A call in a form that servers accept in a message: they refuse other names and arguments."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", call.name)[:64]
+    return ToolCall(name or "unknown", json.dumps(call_arguments(call)))
+
+
+class ConversationPrompts:
+    """Writes the requests of conversations by a prompt: at most `steps` of each, where a search
+    shows `hits` passages.
+    """
+
+    def __init__(self, prompt: Prompt, llm: LanguageModel, steps: int, hits: int) -> None:
+        self._prompt = prompt
+        self._llm = llm
+        self._steps = steps
+        self._hits = hits
+        self._max_tokens = llm.completion_tokens(prompt.max_tokens)
+
+    @property
+    def reminder(self) -> str:
+        """What the model is told that wrote nothing that it may."""
+        marker = self._prompt.answer_marker
+        return f'Write one line that begins with "Search:", "Compute:" or "{marker}".'
+
+    def fit(self, conversation: Conversation, is_last: bool) -> FittedPrompt:
+        """The next request, with what fits the window."""
+        limit = self._llm.window - self._max_tokens
+        offered = len(conversation.ranking)
+        count = len(conversation.shown) if conversation.turns else offered
+        count = min(count, offered)
+
+        def fitted(passages: int, dropped: int) -> FittedPrompt:
+            request = self._request(conversation, passages, dropped, is_last)
+            shown = conversation.ranking[:passages]
+            tokens = bound_tokens(request, self._llm)
+            return FittedPrompt(request, shown, shown, offered - passages, tokens)
+
+        older = max(len(conversation.turns) - 1, 0)
+        for dropped in range(older + 1):
+            best = fitted(count, dropped)
+            if best.tokens <= limit:
+                return best
+        if fitted(0, older).tokens <= limit:
+            passages = bisect_right(
+                range(1, count), limit, key=lambda number: fitted(number, older).tokens
+            )
+            return fitted(passages, older)
+        bare = fitted(0, len(conversation.turns))
+        if bare.tokens <= limit:
+            return bare
+        problem = f"the question takes {bare.tokens} tokens with its prompt; only {limit} fit"
+        return replace(bare, problem=problem)
+
+    def bound(self, first: FittedPrompt) -> list[Request]:
+        """Requests of as many tokens as those of a conversation may have at most.
+
+        The first is `first`, the others stand for those whose text is not known yet.
+        """
+        if first.problem:
+            return []
+        room = self._llm.window - self._max_tokens - first.tokens
+        more = self._hits * _HIT_TOKENS + self._max_tokens + _TURN_TOKENS
+        per_word = max(self._llm.count(_WORD * _UNIT) / _UNIT, 0.25)
+        requests = [first.request]
+        for step in range(1, self._steps):
+            words = _WORD * math.ceil(max(min(step * more, room), 1) / per_word)
+            request = first.request
+            if request.messages:
+                messages = (*request.messages, ("user", words))
+                requests.append(replace(request, messages=messages, sample=step))
+            else:
+                requests.append(replace(request, text=request.text + words, sample=step))
+        return requests
+
+    def show_hits(
+        self, conversation: Conversation, query: str, passages: Sequence[Passage], searches: int
+    ) -> str:
+        """The result of a search; those `searches` of a turn share the room for passages.
+
+        A passage that was shown is not repeated. New ones get the next numbers.
+        """
+        if not passages:
+            return NO_HITS
+        texts = []
+        for passage in passages:
+            number = conversation.number(passage)
+            if number:
+                name = " ".join(filter(None, [f"[{number}]", passage.title.strip()]))
+                texts.append(f"{name} (shown before)")
+            else:
+                conversation.shown.append(passage)
+                text = self._prompt.show_passage(passage, len(conversation.shown))
+                texts.append(self._shorten(text.strip(), _HIT_TOKENS // searches))
+        return "\n\n".join([f"Passages for “{query}”:", *texts])
+
+    def _shorten(self, text: str, most: int) -> str:
+        """A text cut after a word, so that it has at most so many tokens."""
+        if self._llm.count(text) <= most:
+            return text
+        words = text.split(" ")
+
+        def tokens(count: int) -> int:
+            return self._llm.count(" ".join(words[:count]) + " …")
+
+        return " ".join(words[: bisect_right(range(1, len(words)), most, key=tokens)]) + " …"
+
+    def _request(
+        self, conversation: Conversation, passages: int, dropped: int, is_last: bool
+    ) -> Request:
+        """The next request, with so many passages, and without the results of the oldest turns."""
+        question = conversation.question
+        most = self._steps - 1
+        has_functions = conversation.has_functions and most > 0
+        protocol = ""
+        if most:
+            protocol = describe_lines(self._prompt, most)
+        if has_functions:
+            protocol = describe_functions(most)
+        messages, text = self._prompt.render(
+            question.text,
+            conversation.ranking[:passages],
+            (),
+            self._llm.chat,
+            question.choices,
+            protocol=protocol,
+        )
+        turns = [
+            (turn, [_LEFT_OUT] * len(turn.results) if number < dropped else turn.results)
+            for number, turn in enumerate(conversation.turns)
+        ]
+        ending = f"\n\n{self._call_for_answer(has_functions)}" if is_last and most else ""
+        if has_functions:
+            tools = functions_json(self._prompt, question.choices, only_answer=is_last)
+            tool_turns = [
+                ToolTurn("" if turn.calls else turn.written, turn.calls, tuple(results))
+                for turn, results in turns
+            ]
+            if tool_turns:
+                last = tool_turns[-1]
+                results = (*last.results[:-1], last.results[-1] + ending)
+                tool_turns[-1] = last._replace(results=results)
+            return Request(
+                messages, max_tokens=self._max_tokens, tools=tools, turns=tuple(tool_turns)
+            )
+        told = [(turn.written, "\n\n".join(results)) for turn, results in turns]
+        if told:
+            told[-1] = (told[-1][0], told[-1][1] + ending)
+        if messages:
+            pairs = ((("assistant", written), ("user", result)) for written, result in told)
+            chat = (*messages, *(message for pair in pairs for message in pair))
+            return Request(chat, max_tokens=self._max_tokens)
+        continued = "".join(f"{written}\n{result}\n\n" for written, result in told)
+        stop = tuple(self._prompt.stop)
+        return Request(text=text + continued, max_tokens=self._max_tokens, stop=stop)
+
+    def _call_for_answer(self, has_functions: bool) -> str:
+        if has_functions:
+            return "Call answer now."
+        return f'Now write the answer, in a line that begins with "{self._prompt.answer_marker}".'
