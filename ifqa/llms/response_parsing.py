@@ -16,7 +16,7 @@ import openai
 from ifqa.llms.cache import LONGEST_TEXT
 from ifqa.llms.credentials import key_forms, redact, remove_key
 from ifqa.llms.logprobs import RawToken, locate_tokens, parse_tokens
-from ifqa.llms.request_form import TOOLS
+from ifqa.llms.request_form import LEARNT, TOOLS
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion, ToolCall
 
@@ -347,7 +347,9 @@ def _refused_parameter(parameter: str, message: str, sent: Collection[str]) -> s
         for name in sent
         if (match := re.search(rf"\b{re.escape(name)}\b", message))
     }
-    return min(places, key=lambda name: places[name]) if places else ""
+    # "this model does not support tools" names two
+    learnt = {name: place for name, place in places.items() if name in LEARNT} or places
+    return min(learnt, key=lambda name: learnt[name]) if learnt else ""
 
 
 def parse_error_body(body: object) -> tuple[str, str, str]:

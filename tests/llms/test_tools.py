@@ -170,6 +170,7 @@ def test_a_stored_call_of_another_shape_is_asked_for_again(tmp_path):
     ("status", "message"),
     [
         (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (400, "this model does not support tools"),
         (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser'),
         (500, "tools param requires --jinja flag"),
     ],

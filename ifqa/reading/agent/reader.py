@@ -154,7 +154,7 @@ class Agent(Llm):
 
     @classmethod
     def calibrated_name(cls, prompt: str) -> str:
-        return f"{prompt} (agent)"
+        return f"{prompt} (reader agent)"
 
     @classmethod
     def draws(cls, settings: Settings) -> bool:  # type: ignore[override]

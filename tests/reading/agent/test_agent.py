@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from refusals import refused
@@ -10,8 +11,11 @@ from scripted_model import BRIDGE, FERRY, MILL, QUESTION, Scripted, Searching
 
 from ifqa.errors import ConfigError
 from ifqa.prompting.context_window import bound_tokens
+from ifqa.prompting.prompts import prompt_path
 from ifqa.reading.agent.reader import Agent
+from ifqa.reading.llm_confidence import VERSION, Fit, LlmCalibration, calibration_path
 from ifqa.records import Completion, Estimate, Passage, Question, Step
+from ifqa.storage.files import sha256, write_json
 
 
 @pytest.fixture(autouse=True)
@@ -416,6 +420,56 @@ def test_choices_are_among_the_answers():
 def test_a_prompt_that_does_not_fit_is_refused(prompt):
     with refused("wanted a prompt that reads passages"):
         agent(Scripted("Answer: 7"), prompt=prompt)
+
+
+# Confidence
+
+
+def store_calibration(name):
+    """Store a calibration, under the name of a prompt, that gives all answers the same one."""
+    calibration = LlmCalibration(
+        version=VERSION,
+        model="scripted",
+        prompt=name,
+        prompt_sha256=sha256(prompt_path("agent")),
+        span_weights="",
+        with_logprobs=None,
+        without_logprobs=Fit(intercept=0.0, coefficients={"words": 0.0}),
+    )
+    path = calibration_path(Path(), "scripted", name)
+    path.parent.mkdir(parents=True)
+    write_json(path, calibration.model_dump())
+
+
+def test_a_calibration_gives_answers_a_confidence():
+    store_calibration("agent (reader agent)")
+    prediction, _ = read("Search: ferry", "Answer: Bo May")
+    assert prediction.confidence == 0.5
+
+
+def test_a_calibration_for_the_reader_llm_is_not_taken():
+    store_calibration("agent")
+    prediction, _ = read("Search: ferry", "Answer: Bo May")
+    assert prediction.confidence is None
+
+
+def test_a_reading_belongs_to_its_calibration():
+    before = Agent.fingerprint(Agent.Settings(), Path())
+    store_calibration("agent (reader agent)")
+    assert Agent.fingerprint(Agent.Settings(), Path()) != before
+
+
+def test_the_log_probabilities_are_those_of_the_answer():
+    class Sure(Scripted):
+        def reply(self, request):
+            tokens = ((5, -9.0), (12, -1.0), (15, -2.0), (19, -3.0))
+            return replace(super().reply(request), logprobs=tokens)
+
+    reader = agent(Sure("Well.\nAnswer: Bo May"))
+    [reply] = reader.ask([QUESTION], [[MILL]])
+    features = reader.features(reply)
+    assert features["log_probability"] == -5.0
+    assert features["mean_log_probability"] == -2.0
 
 
 # Costs
