@@ -15,6 +15,7 @@ from ifqa.prompting.context_window import FittedPrompt, bound_tokens
 from ifqa.prompting.prompts import Prompt
 from ifqa.protocols import LanguageModel
 from ifqa.reading.agent.actions import (
+    LINES,
     call_arguments,
     describe_functions,
     describe_lines,
@@ -26,6 +27,7 @@ from ifqa.records import Passage, Question, Request, Step, ToolCall, ToolTurn
 NO_HITS = "no passage found"
 _HIT_TOKENS = 250  # of a passage that a search shows; most have fewer
 _TURN_TOKENS = 300  # more than the words around a turn's results take
+_TITLE = 100  # characters of a title that is repeated
 _LEFT_OUT = "(left out, because the window is full)"
 _WORD = "the "  # stands for a token that is not known yet
 _UNIT = 64  # words that are counted together
@@ -48,6 +50,7 @@ class Conversation:
         ranking: the passages that the question came with, best first.
         has_functions: whether the model calls functions; else it writes lines.
         shown: the passages that the model was shown, in the order of their numbers.
+        ranked: how many of these are from the ranking, as the first request showed them.
         queries: what was searched for, normalised.
         pending: searches of the last turn: the places of result and step, and the query.
         was_reminded: whether the model was told that it wrote nothing that it may.
@@ -58,6 +61,7 @@ class Conversation:
     ranking: tuple[Passage, ...]
     has_functions: bool
     shown: list[Passage] = field(default_factory=list)
+    ranked: int = 0
     turns: list[Turn] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     queries: set[str] = field(default_factory=set)
@@ -92,15 +96,21 @@ class ConversationPrompts:
     @property
     def reminder(self) -> str:
         """What the model is told that wrote nothing that it may."""
-        marker = self._prompt.answer_marker
-        return f'Write one line that begins with "Search:", "Compute:" or "{marker}".'
+        lines = f'"{LINES["search"]}", "{LINES["compute"]}"'
+        if self._has_one_line:
+            return f'Write one line that begins with {lines} or "{self._prompt.answer_marker}".'
+        return f"Write one line that begins with {lines}, or the answer in the form above."
+
+    @property
+    def _has_one_line(self) -> bool:
+        """Whether an answer is one line."""
+        return "\n" not in self._prompt.assistant
 
     def fit(self, conversation: Conversation, is_last: bool) -> FittedPrompt:
         """The next request, with what fits the window."""
         limit = self._llm.window - self._max_tokens
         offered = len(conversation.ranking)
-        count = len(conversation.shown) if conversation.turns else offered
-        count = min(count, offered)
+        count = conversation.ranked if conversation.turns else offered
 
         def fitted(passages: int, dropped: int) -> FittedPrompt:
             request = self._request(conversation, passages, dropped, is_last)
@@ -158,7 +168,7 @@ class ConversationPrompts:
         for passage in passages:
             number = conversation.number(passage)
             if number:
-                name = " ".join(filter(None, [f"[{number}]", passage.title.strip()]))
+                name = " ".join(filter(None, [f"[{number}]", passage.title.strip()[:_TITLE]]))
                 texts.append(f"{name} (shown before)")
             else:
                 conversation.shown.append(passage)
@@ -184,9 +194,7 @@ class ConversationPrompts:
         question = conversation.question
         most = self._steps - 1
         has_functions = conversation.has_functions and most > 0
-        protocol = ""
-        if most:
-            protocol = describe_lines(self._prompt, most)
+        protocol = describe_lines(self._prompt, most) if most else ""
         if has_functions:
             protocol = describe_functions(most)
         messages, text = self._prompt.render(
@@ -198,35 +206,30 @@ class ConversationPrompts:
             protocol=protocol,
         )
         turns = [
-            (turn, [_LEFT_OUT] * len(turn.results) if number < dropped else turn.results)
-            for number, turn in enumerate(conversation.turns)
+            ToolTurn(turn.written, turn.calls, tuple(turn.results)) for turn in conversation.turns
         ]
-        ending = f"\n\n{self._call_for_answer(has_functions)}" if is_last and most else ""
+        for number, turn in enumerate(turns[:dropped]):
+            turns[number] = turn._replace(results=(_LEFT_OUT,) * len(turn.results))
+        if turns and is_last:
+            *others, last = turns[-1].results
+            ending = f"{last}\n\n{self._call_for_answer(has_functions)}"
+            turns[-1] = turns[-1]._replace(results=(*others, ending))
         if has_functions:
             tools = functions_json(self._prompt, question.choices, only_answer=is_last)
-            tool_turns = [
-                ToolTurn("" if turn.calls else turn.written, turn.calls, tuple(results))
-                for turn, results in turns
-            ]
-            if tool_turns:
-                last = tool_turns[-1]
-                results = (*last.results[:-1], last.results[-1] + ending)
-                tool_turns[-1] = last._replace(results=results)
-            return Request(
-                messages, max_tokens=self._max_tokens, tools=tools, turns=tuple(tool_turns)
-            )
-        told = [(turn.written, "\n\n".join(results)) for turn, results in turns]
-        if told:
-            told[-1] = (told[-1][0], told[-1][1] + ending)
+            return Request(messages, max_tokens=self._max_tokens, tools=tools, turns=tuple(turns))
+        told = [(turn.text, "\n\n".join(turn.results)) for turn in turns]
         if messages:
-            pairs = ((("assistant", written), ("user", result)) for written, result in told)
-            chat = (*messages, *(message for pair in pairs for message in pair))
-            return Request(chat, max_tokens=self._max_tokens)
-        continued = "".join(f"{written}\n{result}\n\n" for written, result in told)
-        stop = tuple(self._prompt.stop)
-        return Request(text=text + continued, max_tokens=self._max_tokens, stop=stop)
+            for written, result in told:
+                messages = (*messages, ("assistant", written), ("user", result))
+            return Request(messages, max_tokens=self._max_tokens)
+        text += "".join(f"{written}\n{result}\n\n" for written, result in told)
+        return Request(text=text, max_tokens=self._max_tokens, stop=tuple(self._prompt.stop))
 
     def _call_for_answer(self, has_functions: bool) -> str:
         if has_functions:
             return "Call answer now."
-        return f'Now write the answer, in a line that begins with "{self._prompt.answer_marker}".'
+        if self._has_one_line:
+            return (
+                f'Now write the answer, in a line that begins with "{self._prompt.answer_marker}".'
+            )
+        return "Now write the answer, in the form above."

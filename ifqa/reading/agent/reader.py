@@ -223,6 +223,7 @@ class Agent(Llm):
         for (conversation, prompt), completion in zip(asked, completions, strict=True):
             if not step:
                 conversation.shown = list(prompt.passages)
+                conversation.ranked = len(prompt.passages)
                 self._meter.counts["left_out"] += prompt.left_out
                 self._sent_functions |= bool(prompt.request.tools)
             self._hear(conversation, prompt, completion, is_last)

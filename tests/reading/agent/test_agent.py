@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,11 @@ def read(*replies, passages=(MILL,), question=QUESTION, search=None, **more):
 def last_text(request):
     """What the model reads last."""
     return request.turns[-1].results[-1] if request.turns else request.messages[-1][1]
+
+
+def texts_of(request):
+    """All that the model reads."""
+    return "\n".join(text for _, text in request.transcript)
 
 
 def call(name, **arguments):
@@ -259,6 +265,16 @@ def test_every_request_fits_the_window():
     sizes = [bound_tokens(request, llm) + request.max_tokens for request in llm.seen]
     assert len(sizes) == 4
     assert max(sizes) <= 2200
+
+
+def test_a_passage_that_did_not_fit_first_takes_no_number_later():
+    texts = [Passage(f"p{n}", "", f"topic{n} " + "the mill " * 40) for n in range(4)]
+    short = Passage("short", "", "topic4")
+    search = Searching(short)
+    _, llm = read("Search: topic4", "Answer: 7", search=search, passages=texts, window=2400)
+    first, second = (re.findall(r"\[(\d)\]\s+(topic\d)", texts_of(request)) for request in llm.seen)
+    assert len(first) < len(texts)
+    assert second == [*first, (str(len(first) + 1), "topic4")]
 
 
 def test_the_question_is_never_left_out():
