@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -394,6 +394,8 @@ class OpenAI(LanguageModel):
         """
         while True:
             form = self.form  # once, as another thread may learn meanwhile
+            if TOOLS in form.refused and any(request.tools for request in requests):
+                self._refuse_tools()
             batch = RequestBatch(self._cache, self._name_in(form), requests, advance)
             stored = batch.answered
             try:
@@ -409,8 +411,11 @@ class OpenAI(LanguageModel):
                 mend = "name a prompt without one, such as open-book"
                 raise SchemaRefused(f"{self.name}: the server takes no JSON schema; {mend}")
             if refused == TOOLS:
-                mend = "let the model write lines: --set reader.calls=lines"
-                raise ToolsRefused(f"{self.name}: the server takes no functions; {mend}")
+                self._refuse_tools()
+
+    def _refuse_tools(self) -> NoReturn:
+        mend = "let the model write lines: --set reader.calls=lines"
+        raise ToolsRefused(f"{self.name}: the server takes no functions; {mend}")
 
     def _send_missing(
         self, form: RequestForm, batch: RequestBatch, requests: Sequence[Request]

@@ -182,7 +182,10 @@ def test_a_server_without_functions_is_told_from_one_that_fails(status, message)
         with pytest.raises(ToolsRefused):
             llm.complete(ask("hello", tools=TOOLS))
         assert not llm.takes_tools
-        assert not model(server).takes_tools  # it is remembered
+        again = model(server)
+        assert not again.takes_tools  # it is remembered
+        with pytest.raises(ToolsRefused):
+            again.complete(ask("hello", tools=TOOLS))
     assert server.requests == 1
 
 

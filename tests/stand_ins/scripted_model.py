@@ -33,7 +33,7 @@ class Scripted(LanguageModel):
 
     def reply(self, request):
         turns = len(request.turns) + sum(role == "assistant" for role, _ in request.messages)
-        turns += request.text.partition("Question:")[2].count("Search:")
+        turns += request.text.count("\nSearch:")
         reply = self.replies[min(turns, len(self.replies) - 1)]
         if isinstance(reply, str):
             return Completion(reply, 1, 1, "stop")

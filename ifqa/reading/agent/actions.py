@@ -44,17 +44,39 @@ class Action:
 
 
 def describe_lines(prompt: Prompt, most: int) -> str:
-    """What a system message says of the lines; the model may write `most` before the answer."""
-    last = f"{prompt.answer_marker} the answer, as soon as you know enough"
-    if "\n" in prompt.assistant:  # the answer has more lines
-        last = "As soon as you know enough, write the answer in the form above."
+    """What a system message says of the lines; the model may write `most` before the answer.
+
+    There is no example: small models would copy it.
+    """
+    answer = f'write "{prompt.answer_marker}" and the answer'
+    if not has_one_line(prompt):
+        answer = "write the answer in the form above"
     return (
-        f"Before the answer, you may search and compute, at most {most} times. Write one of these "
-        "lines and nothing else, and wait for its result:\n"
-        f"{LINES['search']} words to look up\n"
-        f"{LINES['compute']} arithmetic, such as (1969 - 1927) * 2\n"
-        f"{last}"
+        f"Before the answer, you may search and compute, at most {most} times. Each time, write "
+        f'one line and wait for its result: "{LINES["search"]}" and the words to look up, or '
+        f'"{LINES["compute"]}" and numbers with + - * / and brackets between them. As soon as you '
+        f"know enough, {answer}."
     )
+
+
+def ask_for_line(prompt: Prompt) -> str:
+    """What follows a question or a result, where the model may search and compute."""
+    lines = f'"{LINES["search"]}", "{LINES["compute"]}"'
+    if has_one_line(prompt):
+        return f'Write one line that begins with {lines} or "{prompt.answer_marker}".'
+    return f"Write one line that begins with {lines}, or the answer in the form above."
+
+
+def ask_for_answer(prompt: Prompt) -> str:
+    """What follows a question or a result, where the model may only answer."""
+    if has_one_line(prompt):
+        return f'Now write the answer, in a line that begins with "{prompt.answer_marker}".'
+    return "Now write the answer, in the form above."
+
+
+def has_one_line(prompt: Prompt) -> bool:
+    """Whether an answer is one line."""
+    return "\n" not in prompt.assistant
 
 
 def describe_functions(most: int) -> str:

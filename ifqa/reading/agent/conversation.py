@@ -15,7 +15,8 @@ from ifqa.prompting.context_window import FittedPrompt, bound_tokens
 from ifqa.prompting.prompts import Prompt
 from ifqa.protocols import LanguageModel
 from ifqa.reading.agent.actions import (
-    LINES,
+    ask_for_answer,
+    ask_for_line,
     call_arguments,
     describe_functions,
     describe_lines,
@@ -92,19 +93,6 @@ class ConversationPrompts:
         self._steps = steps
         self._hits = hits
         self._max_tokens = llm.completion_tokens(prompt.max_tokens)
-
-    @property
-    def reminder(self) -> str:
-        """What the model is told that wrote nothing that it may."""
-        lines = f'"{LINES["search"]}", "{LINES["compute"]}"'
-        if self._has_one_line:
-            return f'Write one line that begins with {lines} or "{self._prompt.answer_marker}".'
-        return f"Write one line that begins with {lines}, or the answer in the form above."
-
-    @property
-    def _has_one_line(self) -> bool:
-        """Whether an answer is one line."""
-        return "\n" not in self._prompt.assistant
 
     def fit(self, conversation: Conversation, is_last: bool) -> FittedPrompt:
         """The next request, with what fits the window."""
@@ -210,26 +198,22 @@ class ConversationPrompts:
         ]
         for number, turn in enumerate(turns[:dropped]):
             turns[number] = turn._replace(results=(_LEFT_OUT,) * len(turn.results))
-        if turns and is_last:
-            *others, last = turns[-1].results
-            ending = f"{last}\n\n{self._call_for_answer(has_functions)}"
-            turns[-1] = turns[-1]._replace(results=(*others, ending))
         if has_functions:
             tools = functions_json(self._prompt, question.choices, only_answer=is_last)
+            if turns and is_last:
+                results = turns[-1].results
+                last = f"{results[-1]}\n\nCall answer now."
+                turns[-1] = turns[-1]._replace(results=(*results[:-1], last))
             return Request(messages, max_tokens=self._max_tokens, tools=tools, turns=tuple(turns))
         told = [(turn.text, "\n\n".join(turn.results)) for turn in turns]
+        wanted = ask_for_answer(self._prompt) if is_last else ask_for_line(self._prompt)
+        wanted = wanted if most else ""
         if messages:
             for written, result in told:
                 messages = (*messages, ("assistant", written), ("user", result))
+            role, content = messages[-1]
+            messages = (*messages[:-1], (role, f"{content}\n\n{wanted}".strip()))
             return Request(messages, max_tokens=self._max_tokens)
         text += "".join(f"{written}\n{result}\n\n" for written, result in told)
+        text += f"\n{wanted}\n" if wanted else ""
         return Request(text=text, max_tokens=self._max_tokens, stop=tuple(self._prompt.stop))
-
-    def _call_for_answer(self, has_functions: bool) -> str:
-        if has_functions:
-            return "Call answer now."
-        if self._has_one_line:
-            return (
-                f'Now write the answer, in a line that begins with "{self._prompt.answer_marker}".'
-            )
-        return "Now write the answer, in the form above."

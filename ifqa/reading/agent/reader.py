@@ -173,13 +173,16 @@ class Agent(Llm):
         return hashlib.sha256(" ".join([*map(sha256, files), rule]).encode()).hexdigest()
 
     def _open(self, questions: Sequence[Question], passages: RankedPassages) -> list[Conversation]:
-        has_functions = self._calls == "functions" or (
-            self._calls == "auto" and self.llm.takes_tools
-        )
+        has_functions = self._has_functions
         return [
             Conversation(question, tuple(ranking), has_functions)
             for question, ranking in zip(questions, passages, strict=True)
         ]
+
+    @property
+    def _has_functions(self) -> bool:
+        """Whether a new conversation is one by function calls: a server may have refused them."""
+        return self._calls == "functions" or (self._calls == "auto" and self.llm.takes_tools)
 
     def _bound(self, conversation: Conversation) -> list[Request]:
         return self._prompts.bound(self._prompts.fit(conversation, self._steps == 1))
@@ -200,6 +203,8 @@ class Agent(Llm):
         for conversation in conversations:
             if conversation.reply is not None:
                 continue
+            if not step:
+                conversation.has_functions = self._has_functions
             prompt = self._prompts.fit(conversation, is_last)
             if prompt.problem:
                 self._meter.counts["too_long"] += 1
@@ -216,8 +221,6 @@ class Agent(Llm):
             if self._calls == "functions" or step or self._sent_functions:
                 raise
             # Nothing was asked yet; the model writes lines
-            for conversation, _ in asked:
-                conversation.has_functions = False
             self._take_step([conversation for conversation, _ in asked], step, advance)
             return
         for (conversation, prompt), completion in zip(asked, completions, strict=True):
@@ -339,8 +342,9 @@ class Agent(Llm):
     def _remind(self, conversation: Conversation, completion: Completion, action: Action) -> None:
         """Tell the model, once, that it wrote nothing that it may."""
         conversation.was_reminded = True
-        problem = f"{action.problem.capitalize()}. " if action.problem else ""
-        told = problem + self._prompts.reminder
+        told = f"not understood: {action.problem or 'no line is an answer or asks for something'}"
+        if conversation.has_functions:
+            told += ". Call search, compute or answer."
         written = completion.text.strip()[:_LONGEST] or _NOTHING
         conversation.turns.append(Turn(written, (), [told]))
         conversation.steps.append(Step("other", written, told))

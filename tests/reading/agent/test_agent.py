@@ -10,7 +10,7 @@ import pytest
 from refusals import refused
 from scripted_model import BRIDGE, FERRY, MILL, QUESTION, Scripted, Searching
 
-from ifqa.errors import ConfigError
+from ifqa.errors import ConfigError, ToolsRefused
 from ifqa.prompting.context_window import bound_tokens
 from ifqa.prompting.prompts import prompt_path
 from ifqa.reading.agent.reader import Agent
@@ -234,7 +234,7 @@ def test_searches_are_counted():
 def test_a_model_that_continues_a_text_writes_lines_too():
     prediction, llm = read("Search: ferry", "Answer: Bo May", chat=False)
     assert prediction.answer == "Bo May"
-    assert llm.seen[0].text.endswith(f"Question: {QUESTION.text}\n")
+    assert llm.seen[0].text.endswith('"Search:", "Compute:" or "Answer:".\n')
     assert f"Search: ferry\nPassages for “ferry”:\n\n[2] Ferry\n{FERRY.text}" in llm.seen[1].text
     assert llm.seen[1].stop == ("\n",)
 
@@ -544,3 +544,29 @@ def test_as_many_questions_are_asked_at_a_time_as_fit_under_the_cap():
     predictions = agent(llm).answer(questions, [[MILL]] * 5)
     assert [prediction.answer for prediction in predictions] == ["7"] * 5
     assert llm.groups == [4]
+
+
+class Refusing(Capped):
+    """Has room for a question at a time, and refuses functions when it is first asked."""
+
+    room = 1
+
+    def complete(self, requests, advance=lambda done: None):
+        if any(request.tools for request in requests):
+            self.takes_tools = False
+            raise ToolsRefused("the server takes no functions")
+        return super().complete(requests, advance)
+
+
+def test_a_model_that_refuses_functions_writes_lines():
+    llm = Refusing("Search: ferry", "Answer: Bo May", takes_tools=True)
+    questions = [QUESTION, replace(QUESTION, id="t/2", text="If so, who was he?")]
+    predictions = agent(llm).answer(questions, [[MILL]] * 2)
+    assert [prediction.answer for prediction in predictions] == ["Bo May"] * 2
+    assert all("Search:" in texts_of(request) for request in llm.seen)
+
+
+def test_functions_that_are_wanted_and_refused_stop_the_reading():
+    reader = agent(Refusing("Answer: 7", takes_tools=True), calls="functions")
+    with pytest.raises(ToolsRefused):
+        reader.answer([QUESTION], [[MILL]])
