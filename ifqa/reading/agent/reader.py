@@ -44,7 +44,7 @@ from ifqa.storage.files import sha256
 
 logger = logging.getLogger(__name__)
 
-_SEARCHED = "already searched; the result is above"
+_SEARCHED = "already searched, with the result above; search for something else, or answer"
 _NOTHING = "(nothing)"  # in place of an empty message, which some servers refuse
 _LONGEST = 300  # characters of what the model wrote, in a step
 
