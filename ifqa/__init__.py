@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Quote,
         QuotedPlace,
         Ranking,
+        Step,
         Term,
     )
     from ifqa.report.compare import Comparison
@@ -53,6 +54,7 @@ __all__ = [
     "QuotedPlace",
     "Ranking",
     "Scores",
+    "Step",
     "System",
     "Term",
     "__version__",
@@ -82,6 +84,7 @@ _HOMES = {
         "Quote",
         "QuotedPlace",
         "Ranking",
+        "Step",
         "Term",
     ),
     "ifqa.report.compare": ("Comparison",),

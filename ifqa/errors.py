@@ -65,6 +65,13 @@ class SchemaRefused(ServiceError):
     """
 
 
+class ToolsRefused(ServiceError):
+    """A server does not take functions that a model may call.
+
+    Requests without them may succeed.
+    """
+
+
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for an unknown name.
 

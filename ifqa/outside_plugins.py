@@ -34,7 +34,7 @@ _ROLES: dict[str, tuple[type[roles.Plugin], str, Collection[str]]] = {
         "search",
         {"index", "passages", "corpus", "parts", "llm", "root"},
     ),
-    "reader": (roles.Reader, "answer", {"llm", "root"}),
+    "reader": (roles.Reader, "answer", {"llm", "root", "search"}),
     "llm": (roles.LanguageModel, "complete", {"root", "budget"}),
     # Its arguments are all settings, also those with the name of a resource
     "trainer": (roles.Trainer, "train", set()),

@@ -38,12 +38,17 @@ if TYPE_CHECKING:
 #: function, ids -> passages. corpus: all passages. parts: the retrievers of [[retriever.parts]].
 #: llm: the language model. root: the folder of relative paths. budget: an
 #: `ifqa.llms.budget.Budget`. questions: a function, a benchmark and its splits -> the questions of
-#: each.
-Resource = Literal["index", "passages", "corpus", "parts", "llm", "root", "budget", "questions"]
+#: each. search: a function, a `Search`.
+Resource = Literal[
+    "index", "passages", "corpus", "parts", "llm", "root", "budget", "questions", "search"
+]
 #: What a text that was cut at its token limit lacks: nothing that matters, perhaps the end of its
 #: answer, or surely the answer, because it is nothing but thoughts unless it has a mark of them.
 Cut = Literal["no", "in text", "in thoughts"]
 RankedPassages = Sequence[Sequence[Passage]]  # each question's passages, best first
+#: Searches the corpus with the experiment's own retriever: texts and a number k -> for each text,
+#: the k best passages, best first.
+Search = Callable[[Sequence[str], int], list[list[Passage]]]
 # Its argument: questions or requests finished since the last call
 ProgressCallback = Callable[[float], None]
 
@@ -142,6 +147,9 @@ class Retriever(Trainable):
 
     # Questions per call of `search`; after each call their rankings are written to disk
     chunk: ClassVar[int] = 64
+    # Whether it searches the corpus for any text, as a reader that takes `search` does. Others
+    # know a benchmark's questions alone, or write passages of their own.
+    takes_any_text: ClassVar[bool] = True
     # For a retriever over others if its section has none
     default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()
 
@@ -251,6 +259,7 @@ class LanguageModel(Trainable):
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
     takes_schema: bool = False  # whether it keeps a completion to `Request.schema`
+    takes_tools: bool = False  # whether it may call the functions of `Request.tools`
     # Whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
     streams: bool = False
     weighs_answers: bool = False  # whether it has `log_likelihoods`
@@ -286,6 +295,14 @@ class LanguageModel(Trainable):
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """The calls, tokens and cost of the requests; nothing is sent."""
         return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
+
+    def affordable(self, groups: Sequence[Sequence[Request]]) -> tuple[int, str]:
+        """How many groups of requests, from the first, fit under the caps together, and what to say
+        of the next one; all, and nothing, without a cap.
+
+        Stored requests take nothing. Nothing is reserved.
+        """
+        return len(groups), ""
 
     def completion_tokens(self, prompt_limit: int) -> int:
         """The limit of a completion, thoughts included, for a prompt whose answers have up to

@@ -305,6 +305,29 @@ def split_at_answer(text: str, answer: str) -> list[str]:
     return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a language model did before it answered.
+
+    Attributes:
+        action: a search of the corpus, a computation, or something that could not be done.
+        text: the query, the expression, or what the model wrote.
+        result: the value, or what the model was told instead; empty for a search with passages.
+        passage_ids: the passages that the search found and the model was shown, best first.
+    """
+
+    action: Literal["search", "compute", "other"]
+    text: str
+    result: str = ""
+    passage_ids: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.action == "search" and not self.result:
+            return f"searched “{self.text}”: {pluralize(len(self.passage_ids), 'passage')}"
+        verb = {"search": "searched", "compute": "computed", "other": "wrote"}[self.action]
+        return f"{verb} “{self.text}”: {self.result}"
+
+
 #: Why a reader abstained whose `answerable` is low.
 UNLIKELY = "they are unlikely to have it"
 
@@ -335,6 +358,7 @@ class Prediction:
         abstention: why a reader abstained, in words, if it was not for a low confidence.
         quote: what a language model quoted, and where it stands.
         change: what a language model says that the question's supposition changes.
+        steps: what a language model did before it answered, in order.
     """
 
     question_id: str
@@ -352,6 +376,7 @@ class Prediction:
     abstention: str = ""
     quote: Quote | None = None
     change: str = ""
+    steps: tuple[Step, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -417,6 +442,7 @@ class Answer:
     quote: Quote | None = None
     change: str = ""
     uncalibrated: str = ""
+    steps: tuple[Step, ...] = ()
 
     def __str__(self) -> str:
         computed = (
@@ -515,6 +541,9 @@ class Answer:
             grounds += f"<p>Quote: {words}<small>({self.quote.verdict})</small></p>"
         if self.change:
             grounds += f"<p>Change: {escape(self.change)}</p>"
+        if self.steps:
+            items = "".join(f"<li>{escape(printable_line(str(step)))}</li>" for step in self.steps)
+            grounds += f"<p>Steps:</p><ol>{items}</ol>"
         return grounds
 
 
@@ -566,6 +595,24 @@ class BuildCost:
     about: str = ""
 
 
+class ToolCall(NamedTuple):
+    """A function that a language model calls, and its arguments: JSON, as the model wrote it."""
+
+    name: str
+    arguments: str
+
+
+class ToolTurn(NamedTuple):
+    """What a model wrote when it was offered tools, and the result of each of its calls.
+
+    Without calls, the model wrote `text`, and the only result is what a user replied.
+    """
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    results: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A prompt for a language model: either messages of a chat or a text to continue."""
@@ -578,6 +625,8 @@ class Request:
     stop: tuple[str, ...] = ()  # strings that end the completion; it does not contain them
     sample: int = 0  # distinguishes requests with the same prompt
     schema: str = ""  # a JSON schema that the server keeps the completion to; empty for free text
+    tools: str = ""  # the functions that the model may call, in the form of OpenAI's API, as JSON
+    turns: tuple[ToolTurn, ...] = ()  # those so far, which follow the messages
     # Whether the reply shall have the tokens' log probabilities. They change no answer, so a
     # completion that was stored without them still counts.
     logprobs: bool = field(default=False, compare=False)
@@ -587,6 +636,18 @@ class Request:
             raise ValueError("a request has either messages or a text")
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens is {self.max_tokens}; an answer needs room for one token")
+        if self.turns and not self.messages:
+            raise ValueError("turns follow messages; a text has none")
+
+    @property
+    def transcript(self) -> tuple[tuple[str, str], ...]:
+        """The messages and the turns, each as a role and a text; calls are written as JSON."""
+        turns = list[tuple[str, str]]()
+        for turn in self.turns:
+            calls = json.dumps(turn.calls) if turn.calls else ""
+            turns.append(("assistant", turn.text + calls))
+            turns += [("tool" if turn.calls else "user", result) for result in turn.results]
+        return (*self.messages, *turns)
 
 
 #: The end of a token in its text, in characters, and its log probability.
@@ -608,6 +669,7 @@ class Completion:
     reasoning: str = ""  # the model's thoughts, if the server keeps them apart from the text
     # The text's tokens, empty if unknown
     logprobs: tuple[TokenLogprob, ...] = ()
+    calls: tuple[ToolCall, ...] = ()  # of the request's tools, in order
     permanent: bool = False  # whether `error` is stored, because the same request would fail again
 
 
@@ -671,6 +733,8 @@ class StageUsage(TypedDict, total=False):
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions whose completion has no answer
     left_out: Count  # passages left out because the model's window was full
+    searches: int  # of a reader whose model may search
+    computations: int
     cut: int  # questions whose completion was cut at max_tokens
 
 

@@ -73,7 +73,7 @@ def model_span(
     """
     operation = "chat" if request.messages else "text_completion"
     server = urlsplit(url)
-    messages = request.messages or (("user", request.text),)
+    messages = request.transcript or (("user", request.text),)
     attributes: Attributes = {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": provider,
@@ -95,7 +95,8 @@ def model_span(
             results["gen_ai.response.finish_reasons"] = (
                 [completion.finish] if completion.finish else None
             )
-            results["gen_ai.output.messages"] = _messages((("assistant", completion.text),))
+            calls = json.dumps(completion.calls) if completion.calls else ""
+            results["gen_ai.output.messages"] = _messages((("assistant", completion.text + calls),))
 
         yield finish
 

@@ -112,7 +112,7 @@ def test_imports_have_no_cycle():
 
 
 # A language model's answers are explained by the span reader
-MADE_OF_OTHERS = {"ifqa.reading.cascade", "ifqa.reading.llm"}
+MADE_OF_OTHERS = {"ifqa.reading.agent.reader", "ifqa.reading.cascade", "ifqa.reading.llm"}
 
 
 @pytest.mark.parametrize("kind", ["retriever", "reader", "llm"])

@@ -62,18 +62,14 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question or a file of questions, and show the evidence."""
-    if (questions is None) != (out is None) or (question and questions is not None):
-        raise ConfigError("wanted one question, or --questions FILE --out FILE")
-    if why and questions is not None:
-        raise ConfigError("--why is for one question; leave out --questions")
-    if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
-        mend = 'ifqa ask "If ..., ...?", or --questions FILE'
-        raise ConfigError(f"no question, and no terminal to ask for one; wanted: {mend}")
+    _check_arguments(question, questions, out, why)
     from ifqa.pipeline.stages import open_system
-    from ifqa.pipeline.system import as_questions
+    from ifqa.pipeline.system import as_questions, refuse_ablations
     from ifqa.report.answers import ablation_json, answer_json, show_ablations, show_answer
 
     configured = run.require_reader()
+    if why:
+        refuse_ablations(configured)
     if questions is not None and out is not None:
         from ifqa.formats.questions import read_questions
         from ifqa.report.answers import answer_to_file, check_output
@@ -123,6 +119,17 @@ def ask(
             raise typer.Exit(show(system.ask(question, threshold)))
         system.open()
         _prompt(lambda line: system.ask(line, threshold), show)
+
+
+def _check_arguments(question: str, questions: Path | None, out: Path | None, why: bool) -> None:
+    """Refuse arguments that contradict each other, and no question where none can be typed."""
+    if (questions is None) != (out is None) or (question and questions is not None):
+        raise ConfigError("wanted one question, or --questions FILE --out FILE")
+    if why and questions is not None:
+        raise ConfigError("--why is for one question; leave out --questions")
+    if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
+        mend = 'ifqa ask "If ..., ...?", or --questions FILE'
+        raise ConfigError(f"no question, and no terminal to ask for one; wanted: {mend}")
 
 
 def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], object]) -> None:

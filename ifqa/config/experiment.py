@@ -318,7 +318,28 @@ def parse_experiment(
         for step in experiment.retriever.steps:
             if step.index or step.takes("corpus"):
                 raise ConfigError(f"{where}: {step} searches passages; set corpus = NAME")
+    if experiment.reader and experiment.reader.takes("search"):
+        _check_search(experiment, experiment.reader, where)
     return experiment
+
+
+def _check_search(experiment: Experiment, reader: ConfiguredReader, where: str) -> None:
+    """Refuse a reader that searches, where the retriever cannot search the corpus for any text.
+
+    Nor may the retriever ask a language model: the reader's estimate and caps would not count it.
+    """
+    retriever = experiment.retriever
+    if retriever is None or not experiment.corpus:
+        raise ConfigError(
+            f"{where}: {reader} searches; set a [retriever] over a corpus, such as bm25"
+        )
+    unfit = [step.name for step in retriever.steps if not step.plugin.takes_any_text]
+    unfit += filter(None, [retriever.taking("llm")])
+    if unfit:
+        raise ConfigError(
+            f"{where}: {reader} searches the corpus for texts of its own, which the retriever "
+            f"{unfit[0]!r} does not do; name another, such as bm25"
+        )
 
 
 def _parse_retriever(

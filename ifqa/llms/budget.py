@@ -123,15 +123,28 @@ class Account:
             reservation = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
             before = self.reserved
             self.reserved = (before[0] + reservation.prompt, before[1] + reservation.completion)
-            accounts = self.budget.accounts
-            tokens = sum(sum(account.spent) + sum(account.reserved) for account in accounts)
-            cost = math.fsum(account.committed_cost for account in accounts)
-            over_cost = self.max_cost and self.price and cost > self.max_cost
-            if over_cost or (self.max_tokens and tokens > self.max_tokens):
+            if self._exceeds_cap():
                 self.reserved = before
                 return None
             self.in_flight += 1
             return reservation
+
+    def affords(self, prompt_tokens: int, completion_tokens: int) -> bool:
+        """Whether the caps have room for so many tokens; nothing is reserved."""
+        with self.budget.lock:
+            before = self.reserved
+            self.reserved = (before[0] + prompt_tokens, before[1] + completion_tokens)
+            exceeds = self._exceeds_cap()
+            self.reserved = before
+            return not exceeds
+
+    def _exceeds_cap(self) -> bool:
+        """Whether what is spent and reserved exceeds a cap; the caller has the budget's lock."""
+        accounts = self.budget.accounts
+        tokens = sum(sum(account.spent) + sum(account.reserved) for account in accounts)
+        cost = math.fsum(account.committed_cost for account in accounts)
+        over_cost = bool(self.max_cost and self.price and cost > self.max_cost)
+        return over_cost or bool(self.max_tokens and tokens > self.max_tokens)
 
     def settle(
         self, reservation: Reservation, used: tuple[int, int] | None, cached: int = 0

@@ -18,16 +18,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from heapq import nlargest
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from filelock import FileLock, Timeout
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact, IfqaError
 from ifqa.protocols import ProgressCallback
-from ifqa.records import Completion, Request
+from ifqa.records import Completion, Request, ToolCall, ToolTurn
 from ifqa.settings import StoredModel, StrictModel
 
 logger = logging.getLogger(__name__)
@@ -58,8 +59,15 @@ _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 def truncate_completion(completion: Completion) -> Completion:
     """The completion, cut after LONGEST_TEXT characters.
 
-    `finish` is then "length", as at a limit on tokens.
+    `finish` is then "length", as at a limit on tokens. Calls beyond as many characters are left
+    out.
     """
+    if completion.calls:
+        sizes = accumulate(len(call.name) + len(call.arguments) for call in completion.calls)
+        calls = [
+            call for call, size in zip(completion.calls, sizes, strict=True) if size <= LONGEST_TEXT
+        ]
+        completion = replace(completion, calls=tuple(calls))
     if len(completion.reasoning) > LONGEST_TEXT:
         completion = replace(completion, reasoning=completion.reasoning[:LONGEST_TEXT])
     if len(completion.text) <= LONGEST_TEXT:
@@ -88,23 +96,38 @@ def request_json(model: str, request: Request) -> dict[str, object]:
     messages = [list(message) for message in request.messages]
     prompt = {"messages": messages} if messages else {"text": request.text}
     parameters = {"max_tokens": request.max_tokens, "temperature": float(request.temperature)}
-    # Requests of earlier versions lack the key
-    schema = {"schema": request.schema} if request.schema else {}
+    # Requests of earlier versions lack these keys
+    later: dict[str, object] = {"schema": request.schema} if request.schema else {}
+    later |= {"tools": request.tools} if request.tools else {}
+    later |= {"turns": [_turn_json(turn) for turn in request.turns]} if request.turns else {}
     return {
         "model": model,
         **prompt,
         **parameters,
         "stop": list(request.stop),
         "sample": request.sample,
-        **schema,
+        **later,
     }
+
+
+def _turn_json(turn: ToolTurn) -> list[object]:
+    return [turn.text, [list(call) for call in turn.calls], list(turn.results)]
 
 
 def request_from_json(values: Mapping[str, Any]) -> Request:
     """The request of `request_json`, whose keys may be missing; ValueError if it is none."""
     messages = tuple((role, text) for role, text in values.get("messages", ()))
+    turns = tuple(
+        ToolTurn(text, _calls_from_json(calls), tuple(results))
+        for text, calls, results in values.get("turns", ())
+    )
+    lists = {"messages": messages, "stop": tuple(values.get("stop", ())), "turns": turns}
     known = {key: value for key, value in values.items() if key != "model"}
-    return Request(**known | {"messages": messages, "stop": tuple(values.get("stop", ()))})
+    return Request(**known | lists)
+
+
+def _calls_from_json(calls: Iterable[Sequence[str]]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(name, arguments) for name, arguments in calls)
 
 
 def cache_key(model: str, request: Request) -> str:
@@ -134,6 +157,7 @@ def format_record(model: str, request: Request, completion: Completion) -> str:
     values |= {"reasoning": completion.reasoning} if completion.reasoning else {}
     values |= {"error": completion.error} if completion.error else {}
     values |= {"logprobs": completion.logprobs} if completion.logprobs else {}
+    values |= {"calls": completion.calls} if completion.calls else {}
     # ASCII, as UTF-8 cannot encode a lone surrogate
     return json.dumps(
         {"version": VERSION, "request": request_json(model, request), "completion": values}
@@ -157,6 +181,9 @@ class StoredCompletion(StrictModel):
     reasoning: str = ""
     error: str = ""
     logprobs: list[list[int | float]] = Field(default_factory=list)
+    calls: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
+        default_factory=list
+    )
 
 
 class CacheRecord(StoredModel):
@@ -622,5 +649,6 @@ def _parse_record(record: str | bytes, request: dict[str, object]) -> Completion
 def stored_completion(values: Mapping[str, Any]) -> Completion:
     """The completion of a record's values, in the cache or in a recording."""
     logprobs = tuple((end, logprob) for end, logprob in values.get("logprobs", ()))
+    lists = {"logprobs": logprobs, "calls": _calls_from_json(values.get("calls", ()))}
     permanent = bool(values.get("error"))  # only failures for good are stored
-    return Completion(**{**values, "logprobs": logprobs}, cached=True, permanent=permanent)
+    return Completion(**{**values, **lists}, cached=True, permanent=permanent)

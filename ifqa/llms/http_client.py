@@ -24,9 +24,10 @@ from ifqa.llms.credentials import (
     redact,
     remove_key,
 )
+from ifqa.llms.request_form import TOOLS
 from ifqa.llms.response_parsing import Failure, StreamedAnswer, classify_status, parse_response
 from ifqa.llms.streaming import TextCallback
-from ifqa.records import Completion
+from ifqa.records import Completion, ToolCall
 
 CONNECT = 10.0  # seconds until a server counts as down
 LONGEST_BODY = 16_000_000  # bytes; an answer of 100,000 tokens takes a few hundred thousand
@@ -169,14 +170,16 @@ def _read_whole(
     """The reply in a whole body; some servers always stream."""
     chat = "messages" in arguments
     if not _is_stream(response):
-        return parse_response(response.content, chat, _stops(arguments), key)
+        return parse_response(
+            response.content, chat, _stops(arguments), key, has_tools=TOOLS in arguments
+        )
     answer = StreamedAnswer(chat, lambda _: None)
     try:
         answer.add_bytes(response.content)
         answer.end()
     except ValueError:
         return Failure("once", "the stream holds something other than JSON", used=None)
-    return answer.reply(_stops(arguments), key)
+    return answer.reply(_stops(arguments), key, has_tools=TOOLS in arguments)
 
 
 async def _send_streaming(
@@ -206,7 +209,7 @@ async def _send_streaming(
         return Failure("once", "the stream holds something other than JSON", used=None)
     finally:
         await response.aclose()
-    return answer.reply(_stops(arguments), key)
+    return answer.reply(_stops(arguments), key, has_tools=TOOLS in arguments)
 
 
 def _is_stream(response: httpx2.Response) -> bool:
@@ -242,7 +245,12 @@ def remove_secrets(reply: Completion | Failure, key: str) -> Completion | Failur
     finish = redact(reply.finish, searched)
     text = remove_key(reply.text, searched)
     reasoning = remove_key(reply.reasoning, searched)
-    return truncate_completion(replace(reply, text=text, finish=finish, reasoning=reasoning))
+    calls = tuple(
+        ToolCall(remove_key(call.name, searched), remove_key(call.arguments, searched))
+        for call in reply.calls
+    )
+    cleaned = replace(reply, text=text, finish=finish, reasoning=reasoning, calls=calls)
+    return truncate_completion(cleaned)
 
 
 def classify_error(

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from ifqa.errors import ConfigError, IfqaError, SchemaRefused, ServiceError
+from ifqa.errors import ConfigError, IfqaError, SchemaRefused, ServiceError, ToolsRefused
 from ifqa.formatting import pluralize
 from ifqa.llms.budget import Account, Budget, find_price
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
@@ -30,12 +30,19 @@ from ifqa.llms.credentials import (
 from ifqa.llms.request_form import (
     SCHEMA,
     THINKING_TOKENS,
+    TOOLS,
     RequestForm,
     Thinking,
     own_parameter,
 )
 from ifqa.llms.streaming import text_callback
-from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, token_counter
+from ifqa.llms.token_counts import (
+    WINDOW,
+    bound_prompt_tokens,
+    count_prompt_tokens,
+    find_window,
+    token_counter,
+)
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, NotNegative, PluginSettings, Positive, Text, wanted
@@ -220,6 +227,11 @@ class OpenAI(LanguageModel):
         return SCHEMA not in self.form.refused
 
     @property
+    def takes_tools(self) -> bool:  # type: ignore[override]
+        """Whether it is a chat, and the server has not refused functions."""
+        return self.chat and TOOLS not in self.form.refused
+
+    @property
     def sent(self) -> str:  # type: ignore[override]
         """The form of its requests."""
         return self.form.describe(self.chat)
@@ -345,6 +357,21 @@ class OpenAI(LanguageModel):
             len(missing), prompt, answers, self.price.cost(prompt, answers) if self.price else None
         )
 
+    def affordable(self, groups: Sequence[Sequence[Request]]) -> tuple[int, str]:
+        account = self.account
+        if not account.max_cost and not account.max_tokens:
+            return len(groups), ""
+        count = token_counter(self.model)
+        prompt_tokens = 0
+        completion_tokens = 0
+        for number, group in enumerate(groups):
+            for request in self._cache.missing(self.name, group):
+                prompt_tokens += bound_prompt_tokens(request, count) + account.extra
+                completion_tokens += request.max_tokens
+            if not account.affords(prompt_tokens, completion_tokens):
+                return number, account.refusal
+        return len(groups), ""
+
     def complete(
         self, requests: Sequence[Request], advance: ProgressCallback = no_progress
     ) -> list[Completion]:
@@ -359,6 +386,7 @@ class OpenAI(LanguageModel):
 
         Raises:
             SchemaRefused: the server does not take the requests' JSON schema; nothing was asked.
+            ToolsRefused: the server does not take the requests' functions; nothing was asked.
             ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the
                 message quotes the server).
             IfqaError: a completion cannot be written. In both cases, completions in flight have
@@ -366,6 +394,8 @@ class OpenAI(LanguageModel):
         """
         while True:
             form = self.form  # once, as another thread may learn meanwhile
+            if TOOLS in form.refused and any(request.tools for request in requests):
+                self._refuse_tools()
             batch = RequestBatch(self._cache, self._name_in(form), requests, advance)
             stored = batch.answered
             try:
@@ -380,6 +410,12 @@ class OpenAI(LanguageModel):
             if refused == SCHEMA:
                 mend = "name a prompt without one, such as open-book"
                 raise SchemaRefused(f"{self.name}: the server takes no JSON schema; {mend}")
+            if refused == TOOLS:
+                self._refuse_tools()
+
+    def _refuse_tools(self) -> NoReturn:
+        mend = "let the model write lines: --set reader.calls=lines"
+        raise ToolsRefused(f"{self.name}: the server takes no functions; {mend}")
 
     def _send_missing(
         self, form: RequestForm, batch: RequestBatch, requests: Sequence[Request]

@@ -57,6 +57,7 @@ class Replay(LanguageModel):
         self._completions, models = _read_recording(self.path)
         self.name = " and ".join(models) or "replay"
         self.chat = any(request.messages for request in self._completions)
+        self.takes_tools = any(request.tools for request in self._completions)
         self._cached = 0
         self.label = f"completions recorded in {self.path.name}, {self.name}"
 
@@ -130,9 +131,9 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         check_record(Completion, line.completion, "key", f"{where}: completion", _NOT_RECORDED)
         try:
             request = request_from_json(line.request)
-        except ValueError as error:
+            completion = truncate_completion(stored_completion(line.completion))
+        except (TypeError, ValueError) as error:
             raise FormatError(f"{where}: {error}") from error
-        completion = truncate_completion(stored_completion(line.completion))
         if completions.setdefault(request, completion) != completion:
             raise FormatError(
                 f"{where}: the same request has a different completion in an earlier line; "

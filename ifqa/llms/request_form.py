@@ -12,6 +12,7 @@ stored, as far as it changes answers.
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Literal
 
 from ifqa.records import Request
@@ -22,12 +23,13 @@ Thinking = Literal["off", "low", "medium", "high"]
 #: documents what a level takes.
 THINKING_TOKENS: Mapping[Thinking, int] = {"off": 0, "low": 1024, "medium": 4096, "high": 16_384}
 SCHEMA = "response_format"  # the parameter with a JSON schema
+TOOLS = "tools"  # the parameter with the functions that a model may call
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _SWITCHES = ("reasoning_effort", "chat_template_kwargs")  # of thinking
 # Parameters that may be left out
-LEARNT = (*_LIMITS, "temperature", *_SWITCHES, "stream_options", "logprobs", SCHEMA)
+LEARNT = (*_LIMITS, "temperature", *_SWITCHES, "stream_options", "logprobs", SCHEMA, TOOLS)
 #: Parameters that `extra` may not set.
-_OWN = ("model", "messages", "prompt", "stream", "n", "stop", "response_format", *_LIMITS)
+_OWN = ("model", "messages", "prompt", "stream", "n", "stop", SCHEMA, TOOLS, *_LIMITS)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class RequestForm:
 
     def changes_answers(self, parameter: str) -> bool:
         """Whether answers without a parameter are other answers, which have another name."""
-        return parameter in ("temperature", SCHEMA) or parameter in _SWITCHES
+        return parameter in ("temperature", SCHEMA, TOOLS) or parameter in _SWITCHES
 
     def arguments(self, request: Request) -> dict[str, object]:
         """The API's arguments for a request.
@@ -82,9 +84,7 @@ class RequestForm:
         first, second = _LIMITS if not (self.at_openai and request.messages) else _LIMITS[::-1]
         arguments[second if first in self.refused else first] = request.max_tokens
         if request.messages:
-            arguments["messages"] = [
-                {"role": role, "content": content} for role, content in request.messages
-            ]
+            arguments["messages"] = _messages(request)
             arguments |= self._switches()
         else:
             arguments["prompt"] = request.text
@@ -95,6 +95,8 @@ class RequestForm:
         if request.schema:
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
             arguments[SCHEMA] = {"type": "json_schema", "json_schema": schema}
+        if request.tools:
+            arguments[TOOLS] = json.loads(request.tools)
         if request.logprobs:
             # The older API takes a number of alternatives to each token
             arguments["logprobs"] = True if request.messages else 1
@@ -165,6 +167,34 @@ def requests_differ(forms: Collection[str]) -> bool:
 def own_parameter(extra: Mapping[str, object]) -> str:
     """The first parameter in `extra` that ifqa sets itself; empty if there is none."""
     return next((name for name in extra if name in _OWN), "")
+
+
+def _messages(request: Request) -> list[dict[str, object]]:
+    """The messages of a request, and its turns: each call has an id, which its result names.
+
+    The ids are ours, so that a request does not depend on those that a server drew. Mistral's
+    servers want nine letters and digits.
+    """
+    messages: list[dict[str, object]] = [
+        {"role": role, "content": content} for role, content in request.messages
+    ]
+    numbers = count(1)
+    for turn in request.turns:
+        if not turn.calls:
+            messages.append({"role": "assistant", "content": turn.text})
+            messages += [{"role": "user", "content": result} for result in turn.results]
+            continue
+        ids = [f"call{next(numbers):05}" for _ in turn.calls]
+        calls = [
+            {"id": call_id, "type": "function", "function": call._asdict()}
+            for call_id, call in zip(ids, turn.calls, strict=True)
+        ]
+        messages.append({"role": "assistant", "content": turn.text or None, "tool_calls": calls})
+        messages += [
+            {"role": "tool", "tool_call_id": call_id, "content": result}
+            for call_id, result in zip(ids, turn.results, strict=True)
+        ]
+    return messages
 
 
 def _merge(arguments: dict[str, object], extra: Mapping[str, object]) -> dict[str, object]:

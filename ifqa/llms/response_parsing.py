@@ -16,8 +16,9 @@ import openai
 from ifqa.llms.cache import LONGEST_TEXT
 from ifqa.llms.credentials import key_forms, redact, remove_key
 from ifqa.llms.logprobs import RawToken, locate_tokens, parse_tokens
+from ifqa.llms.request_form import LEARNT, TOOLS
 from ifqa.llms.streaming import TextCallback
-from ifqa.records import Completion
+from ifqa.records import Completion, ToolCall
 
 # Error codes that concern a single prompt; servers other than OpenAI's use messages instead
 _REQUEST_ERRORS = {
@@ -51,6 +52,8 @@ _REFUSAL = re.compile(
     r"|extra (field|input)|instead",
     re.I,
 )
+# How llama.cpp and vLLM say that they were started without support for functions
+_NO_TOOLS = re.compile(r"\btools?\b.*\brequires?\b.*--", re.I | re.S)
 _CUT = "truncated: the token limit was reached before any text; raise --max-tokens"
 _MOST_TOKENS = 10**9  # upper bound for a plausible count
 _PAGE = re.compile(rb"\s*<(!doctype|html|\?xml)", re.I)
@@ -78,14 +81,15 @@ class Failure:
 
 
 def parse_response(
-    body: bytes, chat: bool, stop: Sequence[str] = (), key: str = ""
+    body: bytes, chat: bool, stop: Sequence[str] = (), key: str = "", has_tools: bool = False
 ) -> Completion | Failure:
     """The completion in the body of a response, or why there is none.
 
     The text is cut before the first stop string, which some servers leave in. A chat's refusal
     counts as its text. An empty text is an answer, unless thoughts or the limit on tokens took its
     place. A body without usable text was paid, so it is asked for once more and not again and
-    again. `key` is removed from the server's messages.
+    again. `key` is removed from the server's messages. `has_tools` says whether the model was
+    offered functions: then it may call them in place of a text.
     """
     try:
         answer = json.loads(body)
@@ -109,7 +113,10 @@ def parse_response(
     if text is None and chat and isinstance(message.get("refusal"), str):
         text = message["refusal"]
     reasoning = reasoning_of(message)
-    if not text and (failure := _explain_no_text(text, reasoning, message, finish, used)):
+    calls = _parse_calls(message.get("tool_calls")) if has_tools else ()
+    if not (text or calls) and (
+        failure := _explain_no_text(text, reasoning, message, finish, used)
+    ):
         return (
             failure if chat or failure.message != _TRUNCATED else Failure("fail", _CUT, used=used)
         )
@@ -125,7 +132,31 @@ def parse_response(
         cached_prompt_tokens=_cached_tokens(answer.get("usage")),
         reasoning=_without_surrogates(reasoning),
         logprobs=locate_tokens(text, parse_tokens(choice.get("logprobs"))),
+        calls=calls,
     )
+
+
+def _parse_calls(entries: object) -> tuple[ToolCall, ...]:
+    """The calls of a message, in order.
+
+    What is no call has an empty name, so that the model can be told. Some servers send the
+    arguments as an object.
+    """
+    calls = []
+    for entry in entries if isinstance(entries, list) else ():
+        function = entry.get("function") if isinstance(entry, dict) else None
+        named = function if isinstance(function, dict) else {}
+        name = named.get("name")
+        arguments = named.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments)
+        calls.append(
+            ToolCall(
+                _without_surrogates(name) if isinstance(name, str) else "",
+                _without_surrogates(arguments),
+            )
+        )
+    return tuple(calls)
 
 
 def _page_text(body: bytes) -> str:
@@ -266,6 +297,8 @@ def classify_status(error: openai.APIStatusError, key: str, sent: Collection[str
     status = error.status_code
     code, message, parameter = parse_error_body(error.body)
     line = redact(f"HTTP {status}: {message}", key)
+    if status in (400, 422, 500) and TOOLS in sent and _NO_TOOLS.search(message):
+        return Failure("refused", line, parameter=TOOLS)
     concerns_prompt = code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message)
     if (
         status in (400, 422)
@@ -314,7 +347,9 @@ def _refused_parameter(parameter: str, message: str, sent: Collection[str]) -> s
         for name in sent
         if (match := re.search(rf"\b{re.escape(name)}\b", message))
     }
-    return min(places, key=lambda name: places[name]) if places else ""
+    # "this model does not support tools" names two
+    learnt = {name: place for name, place in places.items() if name in LEARNT} or places
+    return min(learnt, key=lambda name: learnt[name]) if learnt else ""
 
 
 def parse_error_body(body: object) -> tuple[str, str, str]:
@@ -384,6 +419,7 @@ class StreamedAnswer:
         self._finish = ""
         self._usage: object = None
         self._tokens = list[RawToken]()
+        self._calls: dict[int, dict[str, str]] = {}  # name and arguments so far, by index
         self._rest = b""  # of a line that is being read
         self._lines: list[str] = []  # of the event that is being read
         self.done = False  # whether the stream said that it is complete
@@ -393,7 +429,7 @@ class StreamedAnswer:
     @property
     def has_begun(self) -> bool:
         """Whether the server has sent a part of an answer, which took tokens."""
-        return bool(self._text or self._reasoning or self._refusal)
+        return bool(self._text or self._reasoning or self._refusal or self._calls)
 
     def add_bytes(self, content: bytes) -> None:
         """Add the next bytes of the stream; raises like `add_line`.
@@ -444,11 +480,29 @@ class StreamedAnswer:
         refusal = delta.get("refusal")
         self._refusal += refusal if isinstance(refusal, str) else ""
         self._reasoning += reasoning_of(delta)
+        self._add_calls(delta.get("tool_calls"))
         text = join_parts(delta.get("content" if self._chat else "text"))
         if text is not None:
             self._text = (self._text or "") + text
             if text:
                 self._on_text(self._visible_text(self._text))
+
+    def _add_calls(self, entries: object) -> None:
+        """Add the next pieces of calls; a piece without an index is a call of its own."""
+        for entry in entries if isinstance(entries, list) else ():
+            if not isinstance(entry, dict):
+                continue
+            index = entry.get("index")
+            place = index if isinstance(index, int) else len(self._calls)
+            call = self._calls.setdefault(place, {"name": "", "arguments": ""})
+            function = entry.get("function")
+            pieces = function if isinstance(function, dict) else {}
+            for name in call:
+                piece = pieces.get(name)
+                if isinstance(piece, str):
+                    call[name] += piece
+                elif piece is not None:  # arguments as an object
+                    call[name] += json.dumps(piece)
 
     def to_response(self) -> dict[str, object]:
         """The response as it would be without streaming, for `parse_response`.
@@ -462,14 +516,15 @@ class StreamedAnswer:
                 "content": text,
                 "refusal": self._refusal or None,
                 "reasoning_content": self._reasoning,
+                "tool_calls": [{"function": self._calls[n]} for n in sorted(self._calls)],
             }
             answer = {"message": message}
         complete = self._finish or self.done
         choices = [answer | {"finish_reason": self._finish}] if complete else []
         return {"choices": choices, "usage": self._usage}
 
-    def reply(self, stop: Sequence[str], key: str) -> Completion | Failure:
-        """What the whole stream says.
+    def reply(self, stop: Sequence[str], key: str, has_tools: bool = False) -> Completion | Failure:
+        """What the whole stream says; `has_tools` as in `parse_response`.
 
         A stream that broke off may have taken any number of tokens.
         """
@@ -482,7 +537,7 @@ class StreamedAnswer:
         if not (self._finish or self.done):
             return Failure("retry", "the answer broke off", used=None)
         whole = json.dumps(self.to_response()).encode()
-        reply = parse_response(whole, self._chat, stop, key)
+        reply = parse_response(whole, self._chat, stop, key, has_tools)
         if isinstance(reply, Completion):
             reply = replace(reply, logprobs=locate_tokens(reply.text, self._tokens))
         return reply

@@ -99,7 +99,9 @@ def count_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     if not request.messages:
         return count(request.text) + 2  # begin and end tokens
     per_message, per_chat = (8, 64) if count is estimate_tokens else (4, 3)
-    return sum(count(content) + per_message for _, content in request.messages) + per_chat
+    contents = [content for _, content in request.transcript]
+    tools = count(request.tools) if request.tools else 0
+    return sum(count(content) + per_message for content in contents) + per_chat + tools
 
 
 def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
@@ -108,7 +110,8 @@ def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     """
     if count is not estimate_tokens:
         return count_prompt_tokens(request, count) + 8
-    texts = [text for message in request.messages for text in message] or [request.text]
+    texts = [text for message in request.transcript for text in message] or [request.text]
+    texts += [request.tools] if request.tools else []
     return sum(len(text.encode("utf-8", "surrogatepass")) + 16 for text in texts) + 256
 
 

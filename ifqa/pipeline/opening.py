@@ -15,7 +15,7 @@ from ifqa.pipeline.passages import PASSAGES
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.session import Session
 from ifqa.plugins import ConfiguredPlugin
-from ifqa.protocols import LanguageModel, Reader, Retriever, Trainable
+from ifqa.protocols import LanguageModel, Reader, Retriever, Search, Trainable
 from ifqa.retrieval.composition import Part
 from ifqa.storage.files import sha256
 
@@ -30,13 +30,15 @@ def open_retriever(run: Run, session: Session) -> Retriever:
     return _open_step(run.require_retriever(), run, session)
 
 
-def open_reader(run: Run, session: Session) -> Reader:
-    """The experiment's reader.
+def open_reader(run: Run, session: Session, search: Search) -> Reader:
+    """The experiment's reader, which may `search` with the experiment's retriever.
 
     IfqaError if it has none, or one of the reader's inputs is missing.
     """
     configured = run.require_reader()
-    resources = {"llm": open_model(run, session)} if configured.takes("llm") else {}
+    resources: dict[str, object] = {"search": search}
+    if configured.takes("llm"):
+        resources["llm"] = open_model(run, session)
     reader = configured.open(**resources)
     _refuse_other_family(configured, reader.trained_verb, reader.family, run)
     _refuse_unknown_questions(configured, reader, run)

@@ -86,6 +86,7 @@ def check_predictions(
             checked.completion,
             checked.error,
             checked.candidate,
+            *(f"{step.text}{step.result}" for step in checked.steps),
         )
         unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
         texts = {passage.id: passage.text for passage in read}

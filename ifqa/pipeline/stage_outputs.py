@@ -33,9 +33,10 @@ _SHARED = (
     "abstention",
     "quote",
     "change",
+    "steps",
 )
 # Keys that older files lack
-_LATER = ("how", "confidence", "candidate", "answerable", "abstention", "quote", "change")
+_LATER = ("how", "confidence", "candidate", "answerable", "abstention", "quote", "change", "steps")
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
@@ -185,7 +186,11 @@ def prediction_line(prediction: Prediction) -> bytes:
     """
     record = asdict(prediction)
     return json_line(
-        {key: record[key] for key in record if key not in _LATER or record[key] not in (None, "")}
+        {
+            key: record[key]
+            for key in record
+            if key not in _LATER or record[key] not in (None, "", ())
+        }
     )
 
 

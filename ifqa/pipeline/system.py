@@ -2,14 +2,17 @@
 after another.
 """
 
+import hashlib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Self
 
 from ifqa.clauses import question_advice
+from ifqa.config.experiment import ConfiguredReader
 from ifqa.corpus.documents.indexed_file import IndexedFile
 from ifqa.corpus.languages import (
     ENGLISH,
@@ -20,7 +23,7 @@ from ifqa.corpus.languages import (
 )
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sentences import split_sentences
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError, IfqaError, PluginError
 from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.opening import open_model, open_reader, open_retriever, open_stores
 from ifqa.pipeline.plugin_output import check_predictions, check_rankings
@@ -74,7 +77,7 @@ class System:
 
     @cached_property
     def reader(self) -> Reader:
-        return open_reader(self.run, self.session)
+        return open_reader(self.run, self.session, self.find)
 
     @property
     def model(self) -> LanguageModel:
@@ -92,8 +95,10 @@ class System:
 
     def open(self) -> Self:
         """Open the retriever and the reader now, not with the first question."""
-        with self._searching, self._reading:
+        # One lock after the other: a reader that searches takes both in the other order
+        with self._searching:
             _ = self.experiment.retriever and self.retriever
+        with self._reading:
             _ = self.experiment.reader and self.reader
         return self
 
@@ -125,6 +130,22 @@ class System:
             check_rankings(configured.name, questions, depth, rankings)
         return rankings
 
+    def find(self, texts: Sequence[str], k: int) -> list[list[Passage]]:
+        """The `k` best passages of the corpus for each text, best first: a `Search`."""
+        questions = [Question(f"search/{_digest(text)}", text) for text in texts]
+        with self._searching:
+            size = max(step.plugin.chunk for step in self.run.require_retriever().steps)
+            rankings = list[SearchResult]()
+            for start in range(0, len(questions), size):
+                rankings += self.search(questions[start : start + size], k)
+            if any(ranking.generated for ranking in rankings):
+                name = self.run.require_retriever().name
+                raise PluginError(
+                    f"retriever {name!r} writes passages of its own, so a reader cannot search "
+                    "with it; name one that searches the corpus"
+                )
+            return self._passages(rankings)
+
     def read(
         self,
         questions: Sequence[Question],
@@ -135,6 +156,10 @@ class System:
         """The reader's answer to each question from its passages, best first, with their retrieval
         scores.
         """
+        searches = self.run.require_reader().takes("search")
+        if searches:
+            with self._searching:  # before the reader's libraries, as `open` does
+                _ = self.retriever
         with self._reading:  # so that only one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
@@ -142,8 +167,35 @@ class System:
             name = self.run.require_reader().name
             with span(f"read {name}", {"ifqa.reader": name, "ifqa.questions": len(questions)}):
                 predictions = reader.answer(questions, passages, advance=advance, **weights)
+        if searches:
+            passages = self._with_cited(passages, predictions)
         check_predictions(name, questions, passages, predictions)
         return predictions
+
+    def _with_cited(
+        self, passages: Sequence[Sequence[Passage]], predictions: Sequence[Prediction]
+    ) -> list[list[Passage]]:
+        """The passages that each question's reader was given, and those of the corpus that its
+        prediction cites.
+        """
+        if len(passages) != len(predictions):  # which is refused
+            return [list(given) for given in passages]
+        known = [{passage.id for passage in given} for given in passages]
+        cited = [
+            [passage_id for passage_id in prediction.passage_ids if passage_id not in ids]
+            for prediction, ids in zip(predictions, known, strict=True)
+        ]
+        with self._searching:
+            unknown = list(dict.fromkeys(chain.from_iterable(cited)))
+            found = {
+                passage_id: passage
+                for store in self._store
+                for passage_id, passage in store.find(unknown).items()
+            }
+        return [
+            [*given, *(found[passage_id] for passage_id in ids if passage_id in found)]
+            for given, ids in zip(passages, cited, strict=True)
+        ]
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
         """The best `k` passages of each question, with their texts.
@@ -193,6 +245,8 @@ class System:
                 predictions = self.read(
                     parsed, passages, [[hit.score for hit in ranking] for ranking in top]
                 )
+            if self.run.require_reader().takes("search"):
+                passages = self._with_cited(passages, predictions)
         answers = []
         for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}
@@ -268,10 +322,12 @@ class System:
         passage that supports it.
 
         Only a reader that names the supporting passage has sentences left out. `threshold` is as in
-        `answer`. Without an answer or a retriever there is nothing to leave out.
+        `answer`. Without an answer or a retriever there is nothing to leave out. ConfigError for a
+        reader that searches, which could find again what was left out.
         """
         if not (self.experiment.retriever and answer.text):
             return []
+        refuse_ablations(self.run.require_reader())
         question = answer.question
         with self._searching:
             ranking = self.search([question])[0][: self.run.require_reader().passages]
@@ -338,6 +394,19 @@ class System:
             zip(missing, get_passages(self._store, missing) if missing else (), strict=True)
         )
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
+
+
+def refuse_ablations(reader: ConfiguredReader) -> None:
+    """Refuse to leave out passages for a reader that searches: it could find them again."""
+    if reader.takes("search"):
+        raise ConfigError(
+            f"reader {reader.name!r} searches, so it could find again what is left out; the steps "
+            "of its answer tell what it searched for"
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def as_questions(questions: Iterable[str | Question]) -> list[Question]:

@@ -11,11 +11,10 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import ConfigError
-from ifqa.pipeline.opening import open_reader
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.session import Session
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
+from ifqa.pipeline.system import System
 from ifqa.plugins import Plugins, load_plugin, open_benchmark
 from ifqa.protocols import NO_DATA, Trainer, TrainingData
 from ifqa.reading.llm import Llm
@@ -96,7 +95,7 @@ def _open_reader(trainer: Trainer, name: str) -> int:
     """
     run = Run(load_experiment(name))
     configured = run.require_reader()
-    trainer.opened_reader = open_reader(run, Session())
+    trainer.opened_reader = System(run).reader
     if not isinstance(trainer.opened_reader, Llm):
         raise ConfigError(f"experiment {name}: its reader is {configured.name}; wanted llm")
     return configured.passages

@@ -37,6 +37,15 @@ class FittedPrompt:
         return [replace(request, sample=n) for n in range(count)]
 
 
+def bound_tokens(request: Request, model: LanguageModel) -> int:
+    """An upper bound on the tokens of a request's prompt."""
+    if not request.messages:
+        return model.count(request.text)
+    contents = [content for _, content in request.transcript]
+    tools = model.count(request.tools) if request.tools else 0
+    return _CHAT_TOKENS + tools + sum(_MESSAGE_TOKENS + model.count(text) for text in contents)
+
+
 def fit_prompt(
     prompt: Prompt,
     question: str,
@@ -75,10 +84,7 @@ def fit_prompt(
         messages, text = prompt.render(question, ordered, demos, model.chat, choices, as_json)
         stop = () if model.chat else tuple(prompt.stop)
         request = Request(messages, text, max_tokens, stop=stop, schema=schema)
-        chat_tokens = _CHAT_TOKENS + sum(
-            _MESSAGE_TOKENS + model.count(content) for _, content in messages
-        )
-        tokens = chat_tokens if messages else model.count(text)
+        tokens = bound_tokens(request, model)
         return FittedPrompt(request, tuple(passages[:n]), tuple(ordered), n_passages - n, tokens)
 
     best = with_best(n_passages)

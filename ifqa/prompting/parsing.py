@@ -219,14 +219,14 @@ class AnswerParser(StrictModel):
             answered |= (
                 bool(line.strip())
                 if self.rule not in _BY_MARKER
-                else _after(self.answer, line) is not None
+                else after_marker(self.answer, line) is not None
             )
         return lines
 
     def _from_first(self, lines: list[str]) -> list[str]:
         """The lines from the first non-empty line on, without a marker at its start."""
         first, *rest = [*dropwhile(_NOTHING.fullmatch, lines)] or [""]
-        after = _after(self.answer, first)
+        after = after_marker(self.answer, first)
         return [first if after is None else after, *rest]
 
     def _before_markers(self, lines: list[str]) -> str:
@@ -236,7 +236,7 @@ class AnswerParser(StrictModel):
         """
         unmarked = list[str]()
         for line in lines:
-            if any(_after(marker, line) is not None for marker in self.markers):
+            if any(after_marker(marker, line) is not None for marker in self.markers):
                 break
             unmarked.append(line)
         return " ".join(" ".join(unmarked).split())
@@ -247,11 +247,11 @@ class AnswerParser(StrictModel):
         """
         marked: str | None = None
         for line in lines:
-            rest = _after(marker, line)
+            rest = after_marker(marker, line)
             if rest is not None:
                 marked = rest
             elif marked == "" and not any(
-                _after(other, line) is not None for other in self.markers
+                after_marker(other, line) is not None for other in self.markers
             ):
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
@@ -354,8 +354,8 @@ def clean_answer(text: str) -> str:
     return text
 
 
-def _after(marker: str, line: str) -> str | None:
-    """The rest of a line that begins with the marker; else None."""
+def after_marker(marker: str, line: str) -> str | None:
+    """The rest of a line that begins with the marker, whatever is around it; else None."""
     match = _pattern(marker).match(line) if marker else None
     if match is None:
         return None

@@ -96,11 +96,14 @@ class Prompt(StrictModel):
         chat: bool,
         choices: Sequence[str] = (),
         as_json: bool = False,
+        protocol: str = "",
     ) -> tuple[Messages, str]:
         """The rendered prompt: messages as (role, content) and no text, or no messages and a text.
 
         Passages keep their order. Parts without a placeholder in the templates are left out.
         `as_json` asks for the fields of an answer as an object of JSON, if the prompt has fields.
+        `protocol` tells what the model may write before the answer; it is added to the system
+        message, and the completion form then ends without the beginning of an answer.
         """
         demo_turns = [
             (
@@ -114,6 +117,8 @@ class Prompt(StrictModel):
         if as_json and self.has_fields:
             keys = ", ".join(json.dumps(key) for key in self._field_keys())
             system += f"\nWrite these as one object of JSON with the keys {keys}."
+        if protocol:
+            system = f"{system}\n{protocol}".strip()
         if chat:
             head = [("system", system)] if system else []
             turns = [
@@ -122,7 +127,7 @@ class Prompt(StrictModel):
                 for turn in (("user", user), ("assistant", reply))
             ]
             return (*head, *turns, ("user", last)), ""
-        opening = "" if as_json else self.opening
+        opening = "" if as_json or protocol else self.opening
         texts = [
             system,
             *(f"{user}\n{reply}" for user, reply in demo_turns),
@@ -182,6 +187,21 @@ class Prompt(StrictModel):
     def has_fields(self) -> bool:
         """Whether the answer comes with other fields, as an object of JSON or as lines."""
         return self._parser.rule == "fields"
+
+    @property
+    def answer_marker(self) -> str:
+        """What begins the line of an answer, such as "Answer:"; empty if nothing does."""
+        return self._parser.answer if self._parser.rule != "json" else ""
+
+    @property
+    def needs_marker(self) -> bool:
+        """Whether a text is an answer only if a marker says so."""
+        return self._parser.rule in ("last marker", "fields")
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """What begins the lines of an answer and of what is asked for beside it."""
+        return self._parser.markers
 
     @property
     def asks_quote(self) -> bool:
@@ -264,13 +284,15 @@ class Prompt(StrictModel):
         choice_lines = "\n".join(
             f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices)
         )
-        untitled = _TITLE.sub("", self.passage)
-        texts = []
-        for n, passage in enumerate(passages if self.reads_passages else (), start=1):
-            template = self.passage if passage.title.strip() else untitled
-            texts.append(template.format(number=n, title=passage.title, text=passage.text))
+        shown = passages if self.reads_passages else ()
+        texts = [self.show_passage(passage, n) for n, passage in enumerate(shown, start=1)]
         passage_text = _BETWEEN.join(texts) if texts else self.no_passages
         return self.user.format(question=question, passages=passage_text, choices=choice_lines)
+
+    def show_passage(self, passage: Passage, number: int) -> str:
+        """A passage as the model sees it, with its number."""
+        template = self.passage if passage.title.strip() else _TITLE.sub("", self.passage)
+        return template.format(number=number, title=passage.title, text=passage.text)
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:

@@ -1,6 +1,7 @@
 """Readers by name: each is a class with `answer(questions, passages) -> list[Prediction]`."""
 
 PLUGINS = {
+    "agent": "ifqa.reading.agent.reader:Agent",
     "cascade": "ifqa.reading.cascade:Cascade",
     "extractive": "ifqa.reading.span.reader:Extractive",
     "fid": "ifqa.reading.t5.readers:Fid",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from ifqa.errors import ConfigError, MissingInput, SchemaRefused
 from ifqa.llms.budget import UsageMeter
@@ -21,7 +22,15 @@ from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_de
 from ifqa.prompting.parsing import ParsedAnswer
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.prompting.quotes import find_quote
-from ifqa.protocols import Cut, LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
+from ifqa.protocols import (
+    Cut,
+    LanguageModel,
+    ProgressCallback,
+    RankedPassages,
+    Reader,
+    Resource,
+    no_progress,
+)
 from ifqa.reading.llm_confidence import (
     ONE_ANSWER,
     LlmCalibration,
@@ -83,7 +92,7 @@ class Llm(Reader):
 
     # Answers are as in version 2: the sentence behind an answer does not change it
     version = 2
-    takes = ("llm", "root")
+    takes: ClassVar[tuple[Resource, ...]] = ("llm", "root")
     trained_verb = "shows demonstrations of"
     # questions: each completion is stored as it arrives, so parts would gain nothing
     chunk = 1 << 30
@@ -145,7 +154,7 @@ class Llm(Reader):
                 f"prompt {settings.prompt!r} has a model write questions, for `ifqa init --draft`; "
                 "choose one that answers them"
             )
-        self.prompt_name = settings.prompt
+        self.prompt_name = self.calibrated_name(settings.prompt)
         self.prompt_sha256 = sha256(prompt_path(settings.prompt, root))
         self._demos = demos
         self._shots = shots
@@ -158,7 +167,7 @@ class Llm(Reader):
         self.concurrent = llm.concurrent
         self._reading = threading.Lock()  # the span reader reads in one thread at a time
         self._meter = UsageMeter(llm)
-        self.calibration, self.uncalibrated = self._load_calibration(settings)
+        self.calibration, self.uncalibrated = self._load_calibration()
         self.calibrated_on = self.calibration.sources if self.calibration else ()
         self.threshold = self.abstain_threshold = settings.threshold
         if self.threshold and self.calibration is None:
@@ -209,7 +218,7 @@ class Llm(Reader):
                 replies.append(Reply(question, failed, prompt))
             else:
                 samples = [next(completions) for _ in range(self.samples)]
-                replies.append(self._vote(question, prompt, samples))
+                replies.append(self.vote(question, prompt, samples))
         return replies
 
     def explain(
@@ -282,9 +291,14 @@ class Llm(Reader):
         confidence = self.calibration.confidence(self.features(reply))
         return replace(prediction, confidence=confidence).abstain_below(self.threshold)
 
-    def _load_calibration(self, settings: Settings) -> tuple[LlmCalibration | None, str]:
+    @classmethod
+    def calibrated_name(cls, prompt: str) -> str:
+        """The name under which a calibration for a prompt is stored."""
+        return prompt
+
+    def _load_calibration(self) -> tuple[LlmCalibration | None, str]:
         """The model's calibration for the prompt, or why its answers have no confidence."""
-        path = calibration_path(self._root, self.llm.name, settings.prompt, self.sampling)
+        path = calibration_path(self._root, self.llm.name, self.prompt_name, self.sampling)
         problem = ""
         if path.exists():  # else the weights need not be hashed
             calibration, problem = load_llm_calibration(
@@ -293,7 +307,7 @@ class Llm(Reader):
             if calibration:
                 return calibration, ""
         mend = "fit it: ifqa train calibration --reader llm --experiment NAME"
-        which = f"{self.llm.name} with the prompt {settings.prompt}"
+        which = f"{self.llm.name} with the prompt {self.prompt_name}"
         if self.sampling != ONE_ANSWER:
             which += f", {self.sampling}"
         because = f" ({problem})" if problem else ""
@@ -346,7 +360,7 @@ class Llm(Reader):
             files.append(demos_path(demos, root))
         prompt = load_prompt(settings.prompt, root)
         # They name the span reader's weights
-        files += calibrations_of(root, settings.prompt, settings.sampling)
+        files += calibrations_of(root, cls.calibrated_name(settings.prompt), settings.sampling)
         digests = filter(None, (*map(sha256, files), prompt.rule_version))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
@@ -368,10 +382,16 @@ class Llm(Reader):
             source.questions(split), self._shots, self._seed, source.family(split), texts
         )
 
-    def _vote(
+    def cut_of(self, completion: Completion) -> Cut:
+        """What the text of a completion may lack, because it was cut at its limit."""
+        if completion.finish != "length":
+            return "no"
+        return "in text" if completion.reasoning else self.llm.cut
+
+    def vote(
         self, question: Question, prompt: FittedPrompt, completions: Sequence[Completion]
     ) -> "Reply":
-        """The reply that most samples agree on."""
+        """The reply that most samples agree on; failures are counted."""
         complete = [completion for completion in completions if not completion.error]
         self._meter.count_failures(completions)
         ids = tuple(passage.id for passage in prompt.passages)
@@ -381,9 +401,7 @@ class Llm(Reader):
         self._meter.counts["cut"] += any(completion.finish == "length" for completion in complete)
         parsed = []
         for completion in complete:
-            cut: Cut = "no"
-            if completion.finish == "length":
-                cut = "in text" if completion.reasoning else self.llm.cut
+            cut = self.cut_of(completion)
             parsed.append((self.prompt.parse(completion.text, question.choices, cut), completion))
         # Choices such as "+" would be normalised to nothing
         key = str if self.prompt.shows_choices else normalize

@@ -102,6 +102,7 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
             for passage in answer.evidence
         ],
     }
+    record |= {"steps": [asdict(step) for step in answer.steps]} if answer.steps else {}
     record |= {"note": answer.note} if answer.note else {}
     record |= {"uncalibrated": answer.uncalibrated} if answer.uncalibrated else {}
     return record | ({"searched": asdict(searched)} if searched else {})
@@ -162,6 +163,9 @@ def _show_grounds(console: Console, answer: Answer) -> None:
             _print_parts(console, answer, answer.quote)
     if answer.change:
         _print_field(console, "Change", sanitize(" ".join(answer.change.split())))
+    for number, step in enumerate(answer.steps):
+        line = sanitize(" ".join(str(step).split()))
+        _print_field(console, "" if number else "Steps", f"[dim]{line}[/dim]")
 
 
 def _show_evidence(console: Console, answer: Answer, passages: int, styled: bool) -> None:

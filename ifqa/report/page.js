@@ -147,6 +147,7 @@
       entry.h ? make("small", {}, entry.h) : null,
       entry.v ? make("small", { class: entry.u ? "doubt" : "" }, `${entry.q ? `quote: “${entry.q}” ` : ""}(${entry.v})`) : null,
       entry.d ? make("small", {}, `change: ${entry.d}`) : null,
+      (entry.k || []).map((step, n) => make("small", {}, `step ${n + 1}: ${step}`)),
       entry.w ? make("small", {}, marked(entry.w, isRight(entry) ? "answer" : "wrong"), entry.o ? ` (${entry.o})` : null) : null,
       entry.r ? make("small", { class: "error" }, entry.r) : null);
   }
@@ -175,9 +176,11 @@
       const passage = question.p[n];
       const chips = readers[n].map(([x, rank]) => make("span", { title: `${split.experiments[x].name}, rank ${rank}` },
         make("b", {}, letter(x)), make("span", { class: "visually-hidden" }, ` (${split.experiments[x].name}) at rank`), ` ${rank}`));
+      const searched = question.e.filter((entry) => entry.y && entry.y.includes(n)).map(({ x }) =>
+        make("span", { title: `${split.experiments[x].name} searched for it` }, make("b", {}, letter(x)), " searched"));
       return make("div", { class: passage.g ? "passage covers" : "passage" },
         make("div", { class: "source" }, passage.t ? make("b", {}, passage.t) : null, make("code", {}, passage.i),
-          passage.g ? make("span", { class: "gold" }, "gold") : null, make("span", { class: "readers" }, chips)),
+          passage.g ? make("span", { class: "gold" }, "gold") : null, make("span", { class: "readers" }, chips, searched)),
         make("p", { class: "text" }, marked(passage.x, "answer")));
     }));
   }

@@ -26,6 +26,8 @@ benchmark and split:
                            "d": what the supposition changes, as the model says,
                            "m": [its score in each of the measures, or null],
                            "p": [indexes of passages, best first],
+                           "k": [what a language model did before it answered, in words],
+                           "y": [indexes of passages that it searched for],
                            "g": rank of the first gold passage among them,
                            "c": otherwise the least K with gold recall at K}]}]}
 
@@ -39,8 +41,9 @@ from itertools import repeat
 
 from ifqa.clauses import split_question
 from ifqa.config.experiment import Experiment
+from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of, stores_of
 from ifqa.records import FOUND_AFTERWARDS, Passage, Prediction, Question
 from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
@@ -122,6 +125,8 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
         evidence = passages_of(
             experiment, (ranking[:count] for ranking in rankings_of(experiment, questions))
         )
+        searches = experiment.reader is not None and experiment.reader.takes("search")
+        stores = stores_of(experiment) if searches else []
         for question, prediction, passages in zip(questions, predictions, evidence, strict=True):
             card = cards[question.id]
             row = rows.get(question.id)
@@ -139,10 +144,12 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
                 for depth in GOLD_ANY.depths
                 if row and row_score(row, f"{GOLD_ANY.name}@{depth}")
             ]
-            entry = _answer_data(prediction, passages) if prediction else {}
+            searched = _searched_passages(prediction, passages, stores) if prediction else []
+            entry = _answer_data(prediction, [*passages, *searched]) if prediction else {}
             shown = scores if any(score is not None for score in scores) else []
             least = 0 if gold else min(depths, default=0)
             entry |= _drop_empty(m=shown, p=[*indexes.values()], g=gold, c=least)
+            entry |= _drop_empty(y=[card.add(passage) for passage in searched])
             card.entries.append({"x": number, **entry})
     return {
         "name": name,
@@ -191,6 +198,15 @@ def _passage_count(experiment: Experiment) -> int:
     )
 
 
+def _searched_passages(
+    prediction: Prediction, passages: Sequence[Passage], stores: Sequence[PassageStore]
+) -> list[Passage]:
+    """The passages that a prediction cites beside those that the question came with."""
+    ranked = {passage.id for passage in passages}
+    ids = [passage_id for passage_id in prediction.passage_ids if passage_id not in ranked]
+    return get_passages(stores, ids) if stores and ids else []
+
+
 def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObject:
     how = prediction.how
     texts = [passage.text for passage in passages if how and passage.id == how.passage_id]
@@ -207,6 +223,7 @@ def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObj
         v=quote.verdict if quote else "",
         u=int(quote is not None and quote.outcome in ("stitched", "missing")),
         d=prediction.change,
+        k=[str(step) for step in prediction.steps],
         o=FOUND_AFTERWARDS if afterwards else "",
         h=str(how.calculation) if how and how.calculation else "",
         w=how.pieces(texts[0], sentence=True) if how and texts else "",

@@ -27,6 +27,7 @@ class GenRead(Retriever):
     """
 
     version = 1
+    takes_any_text = False
     takes = ("llm", "root")
     # questions: each completion is stored as it arrives, so parts would gain nothing
     chunk = 1 << 30

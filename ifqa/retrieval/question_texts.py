@@ -17,6 +17,7 @@ class Gold(Retriever):
     """
 
     version = 1
+    takes_any_text = False
 
     def __init__(self, settings: PluginSettings | None = None) -> None:
         """There are no settings, so none need be given."""
@@ -44,6 +45,7 @@ class Context(Retriever):
     """
 
     version = 1
+    takes_any_text = False
 
     class Settings(PluginSettings):
         words: Natural = 0

@@ -24,6 +24,7 @@ class RunFile(Retriever):
     """
 
     version = 1
+    takes_any_text = False
 
     class Settings(PluginSettings):
         path: PathSetting

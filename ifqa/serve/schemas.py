@@ -368,6 +368,21 @@ class QuoteForm(Reply):
         return cls(text=quoted.text, outcome=quoted.outcome, verdict=quoted.verdict, places=places)
 
 
+class StepForm(Reply):
+    """What a language model did before it answered: a search of the corpus, a computation, or
+    something that could not be done.
+    """
+
+    action: Literal["search", "compute", "other"]
+    text: Annotated[str, Field(description="The query, the expression, or what it wrote.")]
+    result: Annotated[
+        str,
+        Field(description="The value, or what it was told; empty for a search with passages."),
+    ]
+    passage_ids: list[str]
+    line: Annotated[str, Field(description="The step in words.")]
+
+
 class Supposition(Reply):
     """The question's if-clause, and the question in pieces with the if-clause highlighted."""
 
@@ -410,6 +425,10 @@ class AnswerForm(Reply):
         str,
         Field(description="What the supposition changes, as a language model says; not checked."),
     ] = ""
+    steps: Annotated[
+        list[StepForm],
+        Field(description="What a language model did before it answered, in order."),
+    ] = []
     how: ExplanationForm | None
     evidence: list[Evidence]
     uncalibrated: Annotated[
@@ -465,6 +484,7 @@ class AnswerForm(Reply):
                 "answer": answer.text,
                 "error": answer.no_answer_reason.removeprefix("no answer: ") if failed else "",
                 "quote": QuoteForm.of(answer, files),
+                "steps": [asdict(step) | {"line": str(step)} for step in answer.steps],
                 "how": explanation,
                 "evidence": evidence,
                 "seconds": round(seconds, 3),
@@ -568,12 +588,15 @@ class FolderForm(_FolderForm):
 
 
 class ReaderForm(Reply):
-    """The reader; `streams`: whether its text arrives while it is generated."""
+    """The reader; `streams`: whether its text arrives while it is generated; `searches`: whether it
+    searches for itself, so that /v1/why cannot leave out passages.
+    """
 
     name: str
     label: str
     model: str
     streams: bool
+    searches: bool = False
     abstains_below: Annotated[float, Field(description="It gives no answer below this confidence.")]
     answerable_threshold: Annotated[
         float, Field(description="By default it gives none where `answerable` is below it.")

@@ -366,7 +366,11 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
             "language": system.reader.language,
         }
         form = schemas.ReaderForm(
-            **texts, streams=streams, abstains_below=threshold, answerable_threshold=answerable
+            **texts,
+            streams=streams,
+            searches=reader.takes("search"),
+            abstains_below=threshold,
+            answerable_threshold=answerable,
         )
     return schemas.About(
         name=experiment.name,

@@ -129,7 +129,9 @@ class Watcher:
         logger.info(f"updating: {pluralize(self.changed, 'file')} changed")
         build_corpus(run)
         system = System(run, self._system.session)
-        system.reader = self._system.reader
+        reader = run.experiment.reader
+        if reader and not reader.takes("search"):  # which would search the index as it was
+            system.reader = self._system.reader
         # Also what changed between scan and build
         self.changed = _differences(before, _hashes(self._link(system)))
         self._publish(system.open())

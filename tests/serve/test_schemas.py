@@ -32,6 +32,7 @@ def test_an_answer_has_all_of_its_record():
         "error": "",
         "quote": None,
         "change": "",
+        "steps": [],
         "how": {
             "passage_id": "p/1",
             "sentence": [0, 24],

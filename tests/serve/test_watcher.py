@@ -92,6 +92,15 @@ def test_changes_of_files_are_taken_without_a_restart(web, docs):
     assert evidence(web) == ["The barn stands", "The second mill is new"]
 
 
+def test_a_reader_searches_the_index_of_changed_files(tmp_path, docs):
+    with serving(tmp_path, reader={"name": "blocking_reader:SearchingReader"}) as web:
+        write(docs / "barn.md", "The barn stands")
+        (docs / "inn.md").unlink()
+        (docs / "mill.md").unlink()
+        update(web)
+        assert evidence(web)[-1] == "The barn stands"
+
+
 def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs, monkeypatch):
     built = threading.Event()
     go = threading.Event()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ifqa.prompting.quotes import find_quote
 from ifqa.reading.llm_evidence import explain_quote
-from ifqa.records import Answer, Evidence, Explanation, Question
+from ifqa.records import Answer, Evidence, Explanation, Question, Step
 
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>[red]\x1b[31m\u202e"
 QUESTION = Question("mill/1", "If the wheel had never been built, what would have driven the saw?")
@@ -86,8 +86,10 @@ def uncalibrated() -> Answer:
 
 def hostile() -> Answer:
     """Markup and codes for terminals in whatever the model wrote."""
-    answer = quoting(f"{HOSTILE}\nAnswer    forged", answer=f"engine {HOSTILE}")
-    return replace(answer, change=f"{HOSTILE}\nAnswer    forged", uncalibrated=HOSTILE)
+    forged = f"{HOSTILE}\nAnswer    forged"
+    answer = quoting(forged, answer=f"engine {HOSTILE}")
+    steps = (Step("search", forged, "", (ENGINE.id,)), Step("other", forged, forged))
+    return replace(answer, change=forged, uncalibrated=HOSTILE, steps=steps)
 
 
 KINDS: dict[str, Callable[[], Answer]] = {

@@ -33,8 +33,9 @@ export function renderAnswer(answer, about, { retrieve, why, change, again }) {
     questionBlock(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
     answer.note ? make("p", { class: "why", role: "note" }, answer.note) : null,
     make("div", { class: worlds.length > 1 ? "worlds" : "worlds alone" }, worlds),
+    steps(answer),
     evidence(answer),
-    about.retriever === null || answer.outcome !== "answered" ? null : ablations(answer, why),
+    about.retriever === null || about.reader?.searches || answer.outcome !== "answered" ? null : ablations(answer, why),
     about.retriever === null ? null : ranking(answer, retrieve),
     foot(answer, about.reader?.model || about.reader?.name, again),
   ].filter(Boolean);
@@ -125,6 +126,15 @@ function uncalibrated(answer) {
 function changed(answer) {
   if (!answer.change) return null;
   return make("p", { class: "change" }, make("b", {}, "What changes, says the model:"), " ", make("span", {}, visible(answer.change)));
+}
+
+/** What a language model did before it answered: its searches and computations. */
+function steps(answer) {
+  const count = answer.steps?.length;
+  if (!count) return null;
+  const title = count === 1 ? "1 step before the answer" : `${count} steps before the answer`;
+  return make("section", { class: "part" }, make("details", {}, make("summary", {}, title),
+    make("ol", { class: "steps" }, answer.steps.map((step) => make("li", {}, visible(step.line))))));
 }
 
 /** A computed answer as a sum: its terms below one another, the result below a line. */
@@ -326,6 +336,7 @@ function lines(answer) {
   const first = supporting(answer) || answer.evidence[0];
   return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Note", answer.note], ["Computed", answer.how?.calculation?.line], ["In fact", supposes(answer) && answer.factual],
     ["Confidence", answer.outcome === "answered" && answer.uncalibrated], ["Quote", quoteLine(answer.quote)], ["Change", answer.change],
+    ["Steps", (answer.steps || []).map((step) => step.line).join("; ")],
     [answer.how?.origin === "found afterwards" ? "Sentence (found afterwards)" : "Sentence", answer.how?.pieces.join("")], ["Source", first && nameOf(first)]].filter(([, text]) => text);
 }
 

@@ -624,6 +624,14 @@ def test_a_hostile_quote_stays_text(page, width):
     assert chromium.complaints == []
 
 
+def test_the_steps_of_a_model_can_be_unfolded(page):
+    chromium = answered(page, "hostile")
+    assert "2 steps before the answer" in every(chromium, "summary")
+    steps = chromium.value("document.querySelector('.steps').textContent")
+    assert steps.startswith("searched “<script>window.hacked=1</script>")
+    assert "\u202e" not in steps
+
+
 def test_a_quote_cannot_turn_the_direction_of_its_letters(page):
     chromium = answered(page, "hostile")
     assert "\ufffd" in text(chromium, ".doubt blockquote")
