@@ -66,14 +66,14 @@ def _row_name(row: Sequence[Cell], longest: int) -> Cell:
     A text of more than `longest` words is what the row tells. So a number before it, such as the
     year of events, is the name.
     """
-    before = list(takewhile(lambda cell: len(cell[1].split()) <= longest, row))
+    before = list(takewhile(lambda cell: count_words(cell[1]) <= longest, row))
     texts = [cell for cell in before if _LETTER.search(cell[1])]
     numbers = [cell for cell in before if cell[0] and len(cell[1]) <= _LONGEST_NUMBER]
     others = [cell for cell in row if _LETTER.search(cell[1])]
     column, value = [*texts, *numbers, *others, row[0]][0]
-    words = value.split()
-    if len(words) > _LONGEST_NAME:
-        value = " ".join(words[:_LONGEST_NAME]) + " …"
+    if count_words(value) > _LONGEST_NAME:
+        first, last = next(piece_spans(value, _LONGEST_NAME))
+        value = f"{value[first:last]} …"
     return column, value
 
 

@@ -48,6 +48,12 @@ def test_a_long_cell_has_its_column_in_each_piece():
     assert all("Text: word" in piece for piece in pieces)
 
 
+def test_a_name_without_spaces_is_shortened_too():
+    pieces = list(row_pieces([("年", "川の歴史" * 30), ("出来事", "水門を閉めた。" * 60)], 100))
+    assert len(pieces) > 2
+    assert all(piece.startswith(f"年: {'川の歴史' * 6} …; 出来事: ") for piece in pieces[1:])
+
+
 def test_no_passage_begins_within_a_row():
     cells = [
         [("Town", f"Town {n}"), *((f"column {m}", "some words here") for m in range(6))]
