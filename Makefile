@@ -1,6 +1,6 @@
 # Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
 # Beside them: `make gate` holds the demo's scores against the committed ones; `make grid` measures every reader on the bundled
-# benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make release VERSION=0.2.0`, `make clean`.
+# benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make release VERSION=0.3.0`, `make clean`.
 # `make lock` writes constraints.txt and the locks; `make test TORCH=cpu` takes torch without CUDA, on Linux (.ci/install).
 
 PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13 python3.14; do \
