@@ -9,7 +9,7 @@ from rich.console import Console
 from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
-from ifqa.formatting import one_decimal
+from ifqa.formatting import one_decimal, pluralize
 from ifqa.outside_plugins import Kind
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.read import READ
@@ -181,6 +181,9 @@ def _usage_lines(stage: str, record: StageUsage, model: str) -> Iterator[str]:
         f"{usage['cached']:,} completions from the cache; "
         f"all answers together took {answer_tokens} tokens."
     )
+    if "searches" in record:
+        searches = pluralize(record["searches"], "search", "searches")
+        yield f"  It made {searches} and {pluralize(record['computations'], 'computation')}."
     counts = {
         "questions with an incomplete answer, which the next run retries": record.get("retry"),
         "questions whose failed request is stored (--retry-failed asks again)": record.get(

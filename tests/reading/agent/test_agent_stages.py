@@ -23,6 +23,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of
 from ifqa.pipeline.stages import open_system
 from ifqa.report.answers import answer_json, show_answer
+from ifqa.report.console import show_scores
 from ifqa.report.question_browser import browser_data
 from ifqa.serve.schemas import AnswerForm
 from ifqa.storage.files import read_json
@@ -105,6 +106,13 @@ def test_the_manifest_counts_requests_with_searches():
     assert record()["spent"]["calls"] == server.requests == 10
     assert (record()["searches"], record()["computations"]) == (5, 0)
     assert record()["sent"].endswith(", tools")
+
+
+def test_the_scores_tell_the_searches(capsys):
+    with serving(first_search_then_answer) as server:
+        run = Run(experiment(server.url))
+        show_scores(run, stages.run(run))
+    assert "It made 5 searches and 0 computations." in capsys.readouterr().out
 
 
 def test_other_readers_have_no_steps():
