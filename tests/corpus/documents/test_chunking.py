@@ -213,6 +213,7 @@ def test_the_lines_of_a_passage_are_those_of_its_runs(steps, words):
         place += more + step
     for chunk in chunk_document("f", runs, "line", words):
         locator = parse_locator(chunk.id)
+        assert locator
         covered = [lines[word] for word in chunk.text.split()]
         assert locator.first == min(each.start for each in covered)
         assert locator.last == max(each.stop for each in covered) - 1

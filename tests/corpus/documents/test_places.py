@@ -100,6 +100,7 @@ def lines_of(passage):
 def test_a_passage_stands_on_the_lines_that_its_id_names(name, words):
     for passage in passages(name, numbered(FILES[name]), words):
         locator = parse_locator(passage["id"])
+        assert locator
         outside = [n for n in lines_of(passage) if not locator.first <= n <= locator.last]
         assert not outside, passage
 
@@ -119,4 +120,5 @@ def test_any_quoted_cells_stand_on_the_lines_of_their_passages(rows, words):
     csv.writer(content := io.StringIO(), lineterminator="\n").writerows([("A", "B"), *rows])
     for passage in passages("a.csv", numbered(content.getvalue()), words):
         locator = parse_locator(passage["id"])
+        assert locator
         assert all(locator.first <= n <= locator.last for n in lines_of(passage))

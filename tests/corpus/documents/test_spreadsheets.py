@@ -298,7 +298,7 @@ def test_text_boxes_are_told():
     drawing = "http://schemas.openxmlformats.org/drawingml/2006"
     relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     with zipfile.ZipFile(io.BytesIO(saved(sheet_of_towns()))) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
+        files: dict[str, bytes | str] = {name: packed.read(name) for name in packed.namelist()}
     files["xl/worksheets/_rels/sheet1.xml.rels"] = (
         f'<Relationships><Relationship Id="r" Type="{relations}/drawing" '
         'Target="../drawings/drawing1.xml"/></Relationships>'

@@ -131,6 +131,10 @@ def test_an_empty_column_does_not_part_a_table_of_numbers():
     assert texts(table)[0] == "Town: Alta; Inhabitants: 30; 2019: 40; 2020: 4."
 
 
+#: The cells of a row, and the columns into which the cell to their left is merged.
+Merged = tuple[list[str], list[int]]
+
+
 def merged_texts(*rows):
     """The sentences of rows of cells with the columns into which the cell to their left is merged."""
     numbered = (Row(place, cells, set(merged)) for place, (cells, merged) in enumerate(rows))
@@ -138,7 +142,11 @@ def merged_texts(*rows):
 
 
 def test_a_cell_merged_over_the_whole_width_is_one():
-    rows = (["Item", "Price"], []), (["Lamps", "Lamps"], [1]), (["Desk lamp", "30"], [])
+    rows: tuple[Merged, ...] = (
+        (["Item", "Price"], []),
+        (["Lamps", "Lamps"], [1]),
+        (["Desk lamp", "30"], []),
+    )
     assert merged_texts(*rows, (["Wall lamp", "20"], [])) == [
         "Lamps.",
         "Item: Desk lamp; Price: 30.",
@@ -155,12 +163,20 @@ def test_equal_cells_without_names_are_each_said():
 
 
 def test_a_cell_merged_over_some_columns_has_the_names_of_all():
-    rows = (["Item", "2023", "2024"], []), (["Lamp", "40", "40"], [2]), (["Bed", "7", "9"], [])
+    rows: tuple[Merged, ...] = (
+        (["Item", "2023", "2024"], []),
+        (["Lamp", "40", "40"], [2]),
+        (["Bed", "7", "9"], []),
+    )
     assert merged_texts(*rows)[0] == "Item: Lamp; 2023: 40; 2024: 40."
 
 
 def test_a_merged_name_of_a_group_is_no_title():
-    rows = (["", "2024", "2024"], [2]), (["Town", "Men", "Women"], []), (["Alta", "5", "6"], [])
+    rows: tuple[Merged, ...] = (
+        (["", "2024", "2024"], [2]),
+        (["Town", "Men", "Women"], []),
+        (["Alta", "5", "6"], []),
+    )
     assert (
         merged_texts(*rows, (["Bodo", "7", "8"], []))[0]
         == "Town: Alta; 2024 Men: 5; 2024 Women: 6."
