@@ -342,12 +342,12 @@ def test_an_unknown_measure_is_refused(three):
 
 def test_a_measure_that_an_experiment_lacks_is_refused(importable, three):
     write(
-        "my_extra.py",
+        "my_ones.py",
         "from ifqa.protocols import Measure\nONE = Measure('one', lambda *_: 1.0)\n",
     )
     for name in "ab":
         file = importable / f"experiments/{name}.toml"
-        file.write_text('measures = ["my_extra:ONE"]\n' + file.read_text())
+        file.write_text('measures = ["my_ones:ONE"]\n' + file.read_text())
         stages.run(Run(load_experiment(name)))
     with pytest.raises(IfqaError, match=r"^c has no scores in one; leave it out"):
         compare_to_first(load_experiment("a"), [load_experiment("b"), three[2]], "one")
