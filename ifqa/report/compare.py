@@ -21,7 +21,7 @@ from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.protocols import SetMeasure
 from ifqa.records import Prediction, Question
-from ifqa.report.exposure import exposure_mark
+from ifqa.report.exposure import exposure_mark, seen_mark
 from ifqa.report.scores import read_content
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
@@ -399,13 +399,9 @@ class ScoredExperiment:
         """What its models have seen of the benchmark, and whether its reader was trained on these
         questions, or its confidence fitted on them.
         """
-        marks = [mark] if (mark := exposure_mark(self.run)) else []
         reading = self.run.artifact(READ.name).manifest if self.reads else None
-        if reading and reading["record"].get("trained_on_them"):
-            marks.append("the reader was trained on these questions")
-        elif reading and reading["record"].get("calibrated_on_them"):
-            marks.append("the confidence was fitted on these questions")
-        return marks
+        seen = seen_mark(reading["record"]) if reading else ""
+        return [*filter(None, (exposure_mark(self.run), seen))]
 
     def predictions(self) -> Iterable[Prediction]:
         return predictions_of(self.experiment, self.run.questions)

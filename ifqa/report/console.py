@@ -26,7 +26,7 @@ from ifqa.plugins import (
 from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
-from ifqa.report.exposure import exposure_mark
+from ifqa.report.exposure import exposure_mark, seen_mark
 from ifqa.report.results_log import outside_plugins
 from ifqa.report.scores import Scores, read_content, score_cell
 from ifqa.report.table import sanitize
@@ -104,16 +104,8 @@ def show_scores(run: Run, folder: Path) -> int:
 
 def _reader_lines(record: StageRecord) -> Iterator[str]:
     """What a reader says of itself, and of the questions that it has seen."""
-    if record.get("trained_on_them"):
-        yield (
-            "The reader was trained on these questions: its scores say nothing about other "
-            "questions."
-        )
-    elif record.get("calibrated_on_them"):
-        yield (
-            "The confidence was fitted on these questions: its scores say nothing about other "
-            "questions."
-        )
+    if mark := seen_mark(record):
+        yield f"{mark[0].upper()}{mark[1:]}: its scores say nothing about other questions."
     if label := record.get("label"):
         yield f"{sanitize(label)}."
 
