@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span
-from ifqa.errors import IfqaError, MissingInput
+from ifqa.errors import ConfigError, IfqaError, MissingInput
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.places import is_packaged, local_path, model_requirement
 from ifqa.protocols import (
@@ -59,6 +59,9 @@ EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any ot
 #: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed
 #: the lead by at most 0.18 on 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5
+#: `skim` of the larger weights. On the questions about documents of `fit` and `own`, 2.1 of 5
+#: passages were read, and EM was that of reading all of them (bench/skim.py).
+LARGER_SKIM = 0.01
 _PERIODS = (*SECONDS, "month", "decade")  # units shown after a step's number; "years" is not shown
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: Words that belong to a step's number: "three years later", "2 more".
@@ -117,6 +120,11 @@ class Extractive(Reader):
         """The encoder that the weights were trained on: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or
         a folder; empty for the name in their manifest. Any other encoder is refused.
         """
+        skim: Share | None = None
+        """The default weights, which are quicker, read all passages of a question first; these
+        weights then read only those with at least this part of the likeliest passage's probability.
+        With 0, they read all passages. Unset, it is 0.01 for "extractive-large", else 0.
+        """
 
     def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
         import torch
@@ -131,7 +139,11 @@ class Extractive(Reader):
         self.batch_tokens = settings.batch_tokens
         # weights of earlier versions were trained without a null candidate
         self._has_null = bool(self.manifest.get("settings", {}).get("without_gold"))
-        self.trained_on = frozenset(self.manifest.get("sources", {}).values())
+        self.trained_on: frozenset[str] = frozenset(self.manifest.get("sources", {}).values())
+        self._skim = effective_skim(settings)
+        self._skimmer = self._open_skimmer(settings, root) if self._skim else None
+        if self._skimmer:
+            self.trained_on |= self._skimmer.trained_on
         place = resolve_device(settings.device)
         self._encoder = resolve_encoder(self.folder, settings.encoder, root).folder
         self._model = SpanModel(open_encoder(self._encoder))
@@ -159,6 +171,35 @@ class Extractive(Reader):
         # Japanese: bench/languages.py
         self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""
 
+    def _open_skimmer(self, settings: Settings, root: Path) -> "Extractive":
+        """The reader with the default weights.
+
+        Raises:
+            ConfigError: these weights are the default ones, or were trained on another split
+                family. The default weights may then have seen the questions of a test.
+        """
+        if self.folder == BUNDLED_WEIGHTS:
+            raise ConfigError(
+                f"skim = {self._skim:g} is for other weights than the default ones, which would "
+                "read everything twice; set reader.skim=0"
+            )
+        skimmer = Extractive(
+            Extractive.Settings(
+                rank_weight=settings.rank_weight,
+                device=settings.device,
+                precision=settings.precision,
+                batch_tokens=settings.batch_tokens,
+            ),
+            root=root,
+        )
+        if skimmer.family != self.family:
+            raise ConfigError(
+                f"skim = {self._skim:g} reads with the default weights, which were trained on "
+                f"family {skimmer.family!r}; {self.folder} was trained on {self.family!r}; set "
+                "reader.skim=0"
+            )
+        return skimmer
+
     @property
     def advice(self) -> str:
         """How many answers the larger weights would have right of those measured with these."""
@@ -181,19 +222,14 @@ class Extractive(Reader):
         advance: ProgressCallback = no_progress,
     ) -> list["ReadAnswer"]:
         """Predictions before confidence and abstention."""
-        from ifqa.reading.span.network import encode_pair
-
-        # a pair in several rankings is read once
-        encoded = []
-        encode = cache(partial(encode_pair, self._encoder))
-        for question, ranking in zip(questions, passages, strict=True):
-            # dates from a user's own documents, whose ids are locators, keep their form
-            pairs = [
-                encode(question.text, passage.text, parse_locator(passage.id) is not None)
-                for passage in ranking
+        readings = self._encode(questions, passages)
+        if self._skimmer:
+            kept = self._skimmer.likely_passages(questions, passages, self._skim)
+            readings = [
+                reading._replace(skipped=frozenset(range(len(reading.pairs))) - places)
+                for reading, places in zip(readings, kept, strict=True)
             ]
-            encoded.append((question, ranking, pairs))
-        answers = self._read(encoded, self._precision)
+        answers = self._read(readings, self._precision)
         if self._precision != self._close_precision:
             close = [
                 n
@@ -201,29 +237,81 @@ class Extractive(Reader):
                 if answer.features.get("margin", 0.0) < CLOSE_MARGIN
             ]
             for n, answer in zip(
-                close, self._read([encoded[n] for n in close], self._close_precision), strict=True
+                close, self._read([readings[n] for n in close], self._close_precision), strict=True
             ):
                 answers[n] = answer
         advance(len(questions))
         return answers
 
-    def _read(
-        self,
-        encoded: Sequence[tuple[Question, Sequence[Passage], Sequence["EncodedPair"]]],
-        dtype: "torch.dtype",
-    ) -> list["ReadAnswer"]:
-        """`read` in `dtype`, for questions with their passages and encoded pairs."""
-        unique = {id(pair): pair for *_, pairs in encoded for pair in pairs}
-        candidates = dict(zip(unique, self._candidates([*unique.values()], dtype), strict=True))
+    def likely_passages(
+        self, questions: Sequence[Question], passages: RankedPassages, part: float
+    ) -> list[frozenset[int]]:
+        """For each question, the places of the passages with at least this part of the likeliest
+        passage's probability.
+
+        A passage's probability is the sum of its candidates'. The only passage of a question is not
+        read.
+        """
+        readings = self._encode(questions, passages)
+        several = [reading for reading in readings if len(reading.pairs) > 1]
+        candidates = self._candidates_of(several, self._precision)
+        likely = []
+        for reading in readings:
+            scores = [
+                _log_sum([score for score, *_ in candidates[id(pair)]])
+                - _rank_penalty(self.rank_weight, place)
+                for place, pair in enumerate(reading.pairs)
+                if id(pair) in candidates
+            ]
+            if not scores:
+                likely.append(frozenset(range(len(reading.pairs))))
+                continue
+            least = max(scores) + math.log(part)
+            likely.append(frozenset(n for n, score in enumerate(scores) if score >= least))
+        return likely
+
+    def _encode(self, questions: Sequence[Question], passages: RankedPassages) -> list["_Reading"]:
+        from ifqa.reading.span.network import encode_pair
+
+        # a pair in several rankings is read once
+        encode = cache(partial(encode_pair, self._encoder))
+        readings = []
+        for question, ranking in zip(questions, passages, strict=True):
+            # dates from a user's own documents, whose ids are locators, keep their form
+            pairs = [
+                encode(question.text, passage.text, parse_locator(passage.id) is not None)
+                for passage in ranking
+            ]
+            readings.append(_Reading(question, ranking, pairs))
+        return readings
+
+    def _read(self, readings: Sequence["_Reading"], dtype: "torch.dtype") -> list["ReadAnswer"]:
+        """`read` in `dtype`."""
+        candidates = self._candidates_of(readings, dtype)
         return [
             _choose(
-                question,
-                ranking,
-                [(pair, candidates[id(pair)]) for pair in pairs],
+                reading.question,
+                reading.ranking,
+                [
+                    (pair, [] if place in reading.skipped else candidates[id(pair)])
+                    for place, pair in enumerate(reading.pairs)
+                ],
                 self.rank_weight,
             )
-            for question, ranking, pairs in encoded
+            for reading in readings
         ]
+
+    def _candidates_of(
+        self, readings: Sequence["_Reading"], dtype: "torch.dtype"
+    ) -> dict[int, list["AnswerCandidate"]]:
+        """The best candidates of each pair that is not skipped, by the pair's `id`."""
+        unique = {
+            id(pair): pair
+            for reading in readings
+            for place, pair in enumerate(reading.pairs)
+            if place not in reading.skipped
+        }
+        return dict(zip(unique, self._candidates([*unique.values()], dtype), strict=True))
 
     def _candidates(
         self,
@@ -325,18 +413,27 @@ class Extractive(Reader):
     @classmethod
     def fingerprint(cls, settings: Settings, root: Path) -> str:
         folder = weights_folder(settings.weights)
-        digest = fingerprint_weights(folder)
-        file = folder / CALIBRATION_FILE
-        return (
-            hashlib.sha256(f"{digest} {sha256(file)}".encode()).hexdigest()
-            if file.exists()
-            else digest
-        )
+        files = [fingerprint_weights(folder)]
+        if (folder / CALIBRATION_FILE).exists():
+            files.append(sha256(folder / CALIBRATION_FILE))
+        if effective_skim(settings):
+            files.append(fingerprint_weights(BUNDLED_WEIGHTS))
+        if len(files) == 1:
+            return files[0]
+        return hashlib.sha256(" ".join(files).encode()).hexdigest()
 
 
 def weights_folder(weights: str, root: Path = Path()) -> Path:
     """The folder of weights: the default for "" and "shipped"."""
     return BUNDLED_WEIGHTS if weights in ("", "shipped") else local_path(weights, root)
+
+
+def effective_skim(settings: Extractive.Settings) -> float:
+    """The setting `skim`, or what it is for these weights if it is unset."""
+    if settings.skim is not None:
+        return settings.skim
+    larger = weights_folder(settings.weights) == weights_folder(LARGER_WEIGHTS)
+    return LARGER_SKIM if larger else 0.0
 
 
 class ReadAnswer(NamedTuple):
@@ -348,6 +445,15 @@ class ReadAnswer(NamedTuple):
     shares: Mapping[str, float]
     # A text -> where it was read, if it is a candidate answer
     explain: Callable[[str], Explanation | None] = lambda text: None
+
+
+class _Reading(NamedTuple):
+    """A question, its passages, and each as the network reads them."""
+
+    question: Question
+    ranking: Sequence[Passage]
+    pairs: Sequence["EncodedPair"]
+    skipped: frozenset[int] = frozenset()  # places of passages that are not read
 
 
 class Sentence(Extractive):
@@ -383,11 +489,11 @@ def _choose(
     candidates: Sequence[tuple["EncodedPair", Sequence["AnswerCandidate"]]],
     rank_weight: float,
 ) -> ReadAnswer:
-    """The answer from the candidates of each passage."""
+    """The answer from the candidates of each passage; one that was not read has none."""
     if not passages:
         return ReadAnswer(Prediction(question.id, "", error="no passages"), {}, {})
     scored = [
-        (score - rank_weight * math.log(place + 1), normalize(text), text.strip(), place, source)
+        (score - _rank_penalty(rank_weight, place), normalize(text), text.strip(), place, source)
         for place, (_, ranked) in enumerate(candidates)
         for score, text, source in ranked
     ]
@@ -445,6 +551,10 @@ def _choose(
     everything = sum(totals.values())
     shares = {forms[key]: totals[key] / everything for key in likeliest}
     return ReadAnswer(prediction, features, shares, explain_text)
+
+
+def _rank_penalty(rank_weight: float, place: int) -> float:
+    return rank_weight * math.log(place + 1)
 
 
 def _log_sum(scores: Sequence[float]) -> float:

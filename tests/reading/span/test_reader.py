@@ -9,7 +9,14 @@ import pytest
 import torch
 from refusals import refused
 
-from ifqa.reading.span.reader import BUNDLED_WEIGHTS, EMPTY_RELEVANCE, Extractive, Sentence
+from ifqa.reading.span.reader import (
+    BUNDLED_WEIGHTS,
+    EMPTY_RELEVANCE,
+    LARGER_SKIM,
+    Extractive,
+    Sentence,
+    effective_skim,
+)
 from ifqa.records import Passage, Question
 from ifqa.settings import parse_settings
 
@@ -242,3 +249,92 @@ def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkey
     monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", -math.inf)
     assert features_of(reader) == quick
     assert quick != exact
+
+
+@pytest.fixture
+def copied_weights(tmp_path):
+    """A copy of the default weights: to the reader they are other weights, with equal answers.
+
+    Returns the folder.
+    """
+    return shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "weights")
+
+
+def test_passages_that_may_have_the_answer_are_the_likely_ones(reader):
+    everything, best = (
+        reader.likely_passages(QUESTIONS[:1], PASSAGES[:1], part) for part in (1e-30, 0.9)
+    )
+    assert (everything, best) == ([{0, 1}], [{0}])
+
+
+def test_the_only_passage_of_a_question_is_likely_without_being_read(reader, monkeypatch):
+    monkeypatch.setattr(reader, "_candidates", lambda pairs, dtype: [] if not pairs else None)
+    assert reader.likely_passages(QUESTIONS[2:], PASSAGES[2:], 0.9) == [{0}]
+    assert reader.likely_passages(QUESTIONS[:1], [[]], 0.9) == [frozenset()]
+
+
+def test_unlikely_passages_are_not_read(copied_weights, monkeypatch):
+    reader = extractive(weights=str(copied_weights), precision="float32", skim=0.9)
+    read = []
+    candidates = reader._candidates
+
+    def recorded(pairs, dtype):
+        read.extend(pair.text for pair in pairs)
+        return candidates(pairs, dtype)
+
+    monkeypatch.setattr(reader, "_candidates", recorded)
+    [prediction] = reader.answer(QUESTIONS[:1], PASSAGES[:1])
+    assert read == TEXTS[0][:1]
+    assert prediction.answer == "Anselm Crossing"
+    assert prediction.passage_ids == ("a1", "a2")
+
+
+def test_a_skimmed_answer_has_no_candidate_of_a_passage_that_is_not_read(copied_weights):
+    skimmed, whole = (
+        extractive(weights=str(copied_weights), precision="float32", skim=skim).read(
+            QUESTIONS[:1], PASSAGES[:1]
+        )[0]
+        for skim in (0.9, 0.0)
+    )
+    assert any("Tollen" in text for text in whole.shares)
+    assert not any("Tollen" in text for text in skimmed.shares)
+
+
+def test_only_the_larger_weights_skim_unasked():
+    larger, own, default = (
+        effective_skim(Extractive.Settings(weights=weights))
+        for weights in ("extractive-large", "models/mine", "")
+    )
+    assert (larger, own, default) == (LARGER_SKIM, 0.0, 0.0)
+    assert effective_skim(Extractive.Settings(weights="extractive-large", skim=0.0)) == 0.0
+
+
+def test_the_default_weights_do_not_skim_for_themselves():
+    with refused("set reader.skim=0"):
+        extractive(skim=0.1)
+
+
+def test_weights_of_another_split_family_are_not_skimmed_for(copied_weights):
+    manifest = json.loads((copied_weights / "manifest.json").read_text())
+    (copied_weights / "manifest.json").write_text(json.dumps(manifest | {"family": "few"}))
+    with refused("trained on .few.; set reader.skim=0"):
+        extractive(weights=str(copied_weights), skim=0.1)
+
+
+def test_a_skimming_reader_has_seen_what_the_default_weights_have_seen(copied_weights):
+    manifest = json.loads((copied_weights / "manifest.json").read_text())
+    other = manifest | {"sources": {"mine.csv": "0" * 64}}
+    (copied_weights / "manifest.json").write_text(json.dumps(other))
+    skimming, alone = (extractive(weights=str(copied_weights), skim=skim) for skim in (0.1, 0.0))
+    assert alone.trained_on == {"0" * 64}
+    assert skimming.trained_on == {"0" * 64, *manifest["sources"].values()}
+
+
+def test_a_skimming_readers_fingerprint_depends_on_the_default_weights(copied_weights):
+    skimming, alone = (
+        Extractive.fingerprint(
+            Extractive.Settings(weights=str(copied_weights), skim=skim), copied_weights
+        )
+        for skim in (0.1, 0.0)
+    )
+    assert skimming != alone
