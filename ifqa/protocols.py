@@ -220,6 +220,8 @@ class Reader(Trainable):
     answerable_threshold: float = 0.0  # and below this probability that a passage has the answer
     # Over a user's own documents it takes these two in place of those, if they were fitted
     document_thresholds: tuple[float, float] | None = None
+    # Whether an answer may have a confidence; without one, no threshold can withhold it
+    gives_confidence: bool = True
     # Why its answers have no confidence, and how to get one; empty if they have, or never will
     uncalibrated: str = ""
     language: str = ""  # the only one that it answers in by default, as ISO 639-1; empty for any

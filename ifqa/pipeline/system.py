@@ -220,16 +220,16 @@ class System:
         """Each question's answer and the passages it was read from, most important first.
 
         An answer whose confidence is below `threshold` is withheld: `text` is empty, and the answer
-        is in `candidate`. None leaves it to the reader; 0 withholds no answer. A reader without
-        confidences always answers. If the question, or the passage that its answer was read from,
+        is in `candidate`. None leaves it to the reader; 0 withholds no answer. If the question, or the passage that its answer was read from,
         is in another language than the reader's, or if the text is not a question, the answer has a
         `note`; it then has only passages, unless a threshold is given. While a language model that
         `streams` writes the first question's completion, `on_text` is called with its text so far.
+
+        Raises:
+            ConfigError: `threshold` is not a share, or is above 0 for a reader without confidences.
         """
-        if threshold is not None and not is_share(threshold):
-            raise ConfigError(
-                f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}"
-            )
+        if threshold is not None:
+            self._check_threshold(threshold)
         parsed = as_questions(questions)
         depth = self.run.require_reader().passages
         with span(f"answer {self.experiment.name}", {"ifqa.questions": len(parsed)}):
@@ -253,6 +253,17 @@ class System:
             evidence = [by_id[passage_id] for passage_id in prediction.passage_ids]
             answers.append(self._judge(question, prediction, evidence, threshold))
         return answers
+
+    def _check_threshold(self, threshold: float) -> None:
+        if not is_share(threshold):
+            raise ConfigError(
+                f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}"
+            )
+        with self._reading:
+            reader = self.reader
+        if threshold and not reader.gives_confidence:
+            why = reader.uncalibrated or f"reader {self.run.require_reader().name!r} gives none"
+            raise ConfigError(f"threshold = {threshold:g} needs a confidence: {why}")
 
     def _judge(
         self,

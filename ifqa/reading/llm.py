@@ -168,6 +168,7 @@ class Llm(Reader):
         self._reading = threading.Lock()  # the span reader reads in one thread at a time
         self._meter = UsageMeter(llm)
         self.calibration, self.uncalibrated = self._load_calibration()
+        self.gives_confidence = self.calibration is not None
         self.calibrated_on = self.calibration.sources if self.calibration else ()
         self.threshold = self.abstain_threshold = settings.threshold
         if self.threshold and self.calibration is None:

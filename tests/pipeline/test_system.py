@@ -8,6 +8,7 @@ from pathlib import Path
 import outside_plugins as toy
 import pytest
 from command_line import locking_process
+from refusals import refused
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.corpus.passage_store import PassageStore
@@ -176,6 +177,23 @@ def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(thresh
         "" if n in kept else "captain0" for n in range(5)
     ]
     assert [answer.confidence for answer in answers] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
+
+
+UNWEIGHED = {"name": "outside_of_stages:Unweighed"}
+
+
+def test_a_threshold_is_refused_before_a_reader_without_confidences_is_asked():
+    with (
+        open_system(Run(toy.experiment(reader=UNWEIGHED))) as system,
+        refused("threshold = 0.4 needs a confidence: .*Unweighed' gives none"),
+    ):
+        system.ask("If team3 had won, who would lead?", 0.4)
+    assert not Path("unweighed.txt").exists()
+
+
+def test_a_threshold_of_0_shows_the_answer_of_a_reader_without_confidences():
+    with open_system(Run(toy.experiment(reader=UNWEIGHED))) as system:
+        assert system.ask("If team3 had won, who would lead?", 0).text == "captain0"
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,16 @@ def test_a_threshold_without_a_calibration_is_refused():
         grounded(threshold=0.6)
 
 
+def test_only_a_fitted_model_gives_a_confidence():
+    def gives_confidence():
+        reader = Llm(Llm.Settings(prompt="grounded"), llm=Scripted(json.dumps(FIELDS)))
+        return reader.gives_confidence
+
+    assert not gives_confidence()
+    store_calibration()
+    assert gives_confidence()
+
+
 @pytest.mark.parametrize("changes", [{"version": 0}, {"prompt_sha256": "x"}, {"span_weights": "x"}])
 def test_a_calibration_of_other_conditions_is_not_used(changes):
     store_calibration(**changes)

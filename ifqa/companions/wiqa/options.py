@@ -15,6 +15,7 @@ from ifqa.storage.files import read_json
 class OptionReader(Reader):
     """Chooses among the answers that a question offers."""
 
+    gives_confidence = False
     name: ClassVar[str]  # in settings and messages
     batch: ClassVar[int] = 256  # questions answered at a time
 

@@ -153,6 +153,7 @@ class Extractive(Reader):
         self._close_precision = torch.float32 if settings.precision == "auto" else self._precision
         weights = fingerprint_weights(self.folder)
         self.calibration = load_calibration(self.folder, weights)
+        self.gives_confidence = self.calibration is not None
         self.calibrated_on = self.calibration.sources if self.calibration else ()
         threshold = settings.threshold
         self.threshold = self.abstain_threshold = threshold

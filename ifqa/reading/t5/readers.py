@@ -173,6 +173,7 @@ class T5Reader(Reader):
     name: ClassVar[str]  # in settings and messages
     trainer: ClassVar[str]  # the reader whose checkpoints it reads, which `ifqa train` makes
     runtime_only = ("device", "batch_tokens")
+    gives_confidence = False
 
     @classmethod
     def requirements(cls, settings: T5Settings, root: Path) -> list[Requirement]:

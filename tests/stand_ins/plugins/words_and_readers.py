@@ -82,6 +82,16 @@ class Unsure:
         return Prediction(question.id, "captain0", confidence=confidence)
 
 
+class Unweighed:
+    """Answers "captain0" without a confidence, and leaves a file when it is asked."""
+
+    gives_confidence = False
+
+    def answer(self, questions, passages):
+        Path("unweighed.txt").touch()
+        return [Prediction(question.id, "captain0") for question in questions]
+
+
 class Documents(Unsure):
     """Like `Unsure`, with a threshold of its own and an advice over documents."""
 
