@@ -275,7 +275,7 @@ def test_the_only_passage_of_a_question_is_likely_without_being_read(reader, mon
 
 def test_unlikely_passages_are_not_read(copied_weights, monkeypatch):
     reader = extractive(weights=str(copied_weights), precision="float32", skim=0.9)
-    read = []
+    read: list[str] = []
     candidates = reader._candidates
 
     def recorded(pairs, dtype):
