@@ -1,13 +1,14 @@
 """Fits the two probabilities below which the span reader abstains over a user's own documents.
 
     python bench/document_thresholds.py ANSWERS.jsonl ... [--measure ANSWERS.jsonl ...] \
-        [--weights extractive-large] [--write]
+        [--weights extractive-large] [--skim 0.01] [--write]
 
 ANSWERS are files that `bench/own_questions.py --to` wrote with these weights; a file's name is the
 name of its set. On the first ones together, the confidence is fitted that one in ten of the right
 answers is below, and the `answerable` that one in twenty is below. An answer is right by exact
 match; every answer to a question without one is wrong. --write stores both in `documents.json` next
-to the weights, with how many answers are right of the questions with an answer in --measure.
+to the weights, with how many answers are right of the questions with an answer in --measure, and
+with --skim, the reader's setting that the answers were read with.
 
 It prints, for each file: right and wrong answers and abstentions, for questions with an answer and
 without, under the calibration's threshold of `answerable` (as before these two were fitted) and
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("fitted", type=Path, nargs="+")
     parser.add_argument("--measure", type=Path, nargs="*", default=[])
     parser.add_argument("--weights", default="")
+    parser.add_argument("--skim", type=float, default=0.0)
     parser.add_argument("--write", action="store_true", help="store them next to the weights")
     arguments = parser.parse_args()
     folder = weights_folder(arguments.weights)
@@ -77,6 +79,7 @@ def main() -> None:
         content = {
             "confidence": fitted.confidence,
             "answerable": fitted.answerable,
+            "skim": arguments.skim,
             "weights": digest,
             "right": sum(row.right for row in shown_rows(rows, fitted)),
             "measured": sum(row.has_answer for row in rows),

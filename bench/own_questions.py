@@ -1,7 +1,7 @@
 """Asks questions about real documents, some with an answer there and some without.
 
     python bench/own_questions.py FOLDER [--set own|mixed|fit|held|written] [--packages UNPACKED] \
-        [--weights extractive-large] [--to answers.jsonl]
+        [--weights extractive-large] [--skim 0.01] [--to answers.jsonl]
 
 The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60
 about 40 files of 16 kinds, 15 of them without one. `fit` and `held` have 85 each about other files,
@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("--set", choices=SETS, default="own")
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--weights", default="", help="the span reader's weights")
+    parser.add_argument("--skim", type=float, help="the reader's setting, for other weights")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
     docs = arguments.folder / "docs"
@@ -92,6 +93,8 @@ def main() -> None:
     )
     work.mkdir(exist_ok=True)
     settings = {"reader.weights": arguments.weights}
+    if arguments.skim is not None:
+        settings["reader.skim"] = arguments.skim
     with ifqa.open(docs=docs.resolve(), root=work, settings=settings) as system:
         rows = ask(system, HERE / f"{arguments.set}-questions.jsonl")
         print(f"{system.size:,} passages; {system.experiment.reader}")

@@ -220,10 +220,11 @@ class System:
         """Each question's answer and the passages it was read from, most important first.
 
         An answer whose confidence is below `threshold` is withheld: `text` is empty, and the answer
-        is in `candidate`. None leaves it to the reader; 0 withholds no answer. If the question, or the passage that its answer was read from,
-        is in another language than the reader's, or if the text is not a question, the answer has a
-        `note`; it then has only passages, unless a threshold is given. While a language model that
-        `streams` writes the first question's completion, `on_text` is called with its text so far.
+        is in `candidate`. None leaves it to the reader; 0 withholds no answer. If the question, or
+        the passage that its answer was read from, is in another language than the reader's, or if
+        the text is not a question, the answer has a `note`; it then has only passages, unless a
+        threshold is given. While a language model that `streams` writes the first question's
+        completion, `on_text` is called with its text so far.
 
         Raises:
             ConfigError: `threshold` is not a share, or is above 0 for a reader without confidences.

@@ -161,7 +161,9 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
 
 
 class DocumentThresholds(StoredModel):
-    """The two probabilities below which an opened system abstains over a user's own documents.
+    """The two probabilities below which an opened system abstains over a user's own documents, and
+    the part of the likeliest passage's probability below which a passage is not read there (`skim`
+    of the reader).
 
     `bench/document_thresholds.py` fits them on questions about documents, and measures them on
     others: `right` of `measured` questions with an answer.
@@ -169,6 +171,7 @@ class DocumentThresholds(StoredModel):
 
     confidence: Share
     answerable: Share
+    skim: Share = 0.0
     weights: str  # hash of the reader's weights
     right: int = 0
     measured: int = 0

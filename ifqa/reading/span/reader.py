@@ -59,9 +59,6 @@ EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any ot
 #: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed
 #: the lead by at most 0.18 on 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5
-#: `skim` of the larger weights. On the questions about documents of `fit` and `own`, 2.1 of 5
-#: passages were read, and EM was that of reading all of them (bench/skim.py).
-LARGER_SKIM = 0.01
 _PERIODS = (*SECONDS, "month", "decade")  # units shown after a step's number; "years" is not shown
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: Words that belong to a step's number: "three years later", "2 more".
@@ -123,7 +120,8 @@ class Extractive(Reader):
         skim: Share | None = None
         """The default weights, which are quicker, read all passages of a question first; these
         weights then read only those with at least this part of the likeliest passage's probability.
-        With 0, they read all passages. Unset, it is 0.01 for "extractive-large", else 0.
+        With 0, they read all passages. Unset, it is 0, but 0.01 for "extractive-large" over a
+        user's own documents.
         """
 
     def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
@@ -140,10 +138,6 @@ class Extractive(Reader):
         # weights of earlier versions were trained without a null candidate
         self._has_null = bool(self.manifest.get("settings", {}).get("without_gold"))
         self.trained_on: frozenset[str] = frozenset(self.manifest.get("sources", {}).values())
-        self._skim = effective_skim(settings)
-        self._skimmer = self._open_skimmer(settings, root) if self._skim else None
-        if self._skimmer:
-            self.trained_on |= self._skimmer.trained_on
         place = resolve_device(settings.device)
         self._encoder = resolve_encoder(self.folder, settings.encoder, root).folder
         self._model = SpanModel(open_encoder(self._encoder))
@@ -168,6 +162,11 @@ class Extractive(Reader):
         self._documents = load_document_thresholds(self.folder, weights)
         if self._documents and self.calibration and not threshold:
             self.document_thresholds = (self._documents.confidence, self._documents.answerable)
+        self._skims_documents_alone = settings.skim is None
+        self._skim = used_skim(settings)
+        self._skimmer = self._open_skimmer(settings, root) if self._skim else None
+        if self._skimmer:
+            self.trained_on |= self._skimmer.trained_on
         # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in
         # Japanese: bench/languages.py
         self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""
@@ -225,11 +224,7 @@ class Extractive(Reader):
         """Predictions before confidence and abstention."""
         readings = self._encode(questions, passages)
         if self._skimmer:
-            kept = self._skimmer.likely_passages(questions, passages, self._skim)
-            readings = [
-                reading._replace(skipped=frozenset(range(len(reading.pairs))) - places)
-                for reading, places in zip(readings, kept, strict=True)
-            ]
+            readings = self._without_unlikely(readings, self._skimmer)
         answers = self._read(readings, self._precision)
         if self._precision != self._close_precision:
             close = [
@@ -243,6 +238,27 @@ class Extractive(Reader):
                 answers[n] = answer
         advance(len(questions))
         return answers
+
+    def _without_unlikely(
+        self, readings: Sequence["_Reading"], skimmer: "Extractive"
+    ) -> list["_Reading"]:
+        skimmed = [
+            reading
+            for reading in readings
+            if not self._skims_documents_alone or _is_of_documents(reading.ranking)
+        ]
+        likely = skimmer.likely_passages(
+            [reading.question for reading in skimmed],
+            [reading.ranking for reading in skimmed],
+            self._skim,
+        )
+        skipped = {
+            id(reading): frozenset(range(len(reading.pairs))) - places
+            for reading, places in zip(skimmed, likely, strict=True)
+        }
+        return [
+            reading._replace(skipped=skipped.get(id(reading), frozenset())) for reading in readings
+        ]
 
     def likely_passages(
         self, questions: Sequence[Question], passages: RankedPassages, part: float
@@ -417,7 +433,7 @@ class Extractive(Reader):
         files = [fingerprint_weights(folder)]
         if (folder / CALIBRATION_FILE).exists():
             files.append(sha256(folder / CALIBRATION_FILE))
-        if effective_skim(settings):
+        if used_skim(settings):
             files.append(fingerprint_weights(BUNDLED_WEIGHTS))
         if len(files) == 1:
             return files[0]
@@ -429,12 +445,13 @@ def weights_folder(weights: str, root: Path = Path()) -> Path:
     return BUNDLED_WEIGHTS if weights in ("", "shipped") else local_path(weights, root)
 
 
-def effective_skim(settings: Extractive.Settings) -> float:
-    """The setting `skim`, or what it is for these weights if it is unset."""
+def used_skim(settings: Extractive.Settings) -> float:
+    """The setting `skim`; if it is unset, that of these weights for a user's own documents."""
     if settings.skim is not None:
         return settings.skim
-    larger = weights_folder(settings.weights) == weights_folder(LARGER_WEIGHTS)
-    return LARGER_SKIM if larger else 0.0
+    folder = weights_folder(settings.weights)
+    documents = load_document_thresholds(folder, fingerprint_weights(folder))
+    return documents.skim if documents else 0.0
 
 
 class ReadAnswer(NamedTuple):
@@ -552,6 +569,11 @@ def _choose(
     everything = sum(totals.values())
     shares = {forms[key]: totals[key] / everything for key in likeliest}
     return ReadAnswer(prediction, features, shares, explain_text)
+
+
+def _is_of_documents(ranking: Sequence[Passage]) -> bool:
+    """Whether the passages are from a user's own documents, whose ids are locators."""
+    return all(parse_locator(passage.id) is not None for passage in ranking)
 
 
 def _rank_penalty(rank_weight: float, place: int) -> float:

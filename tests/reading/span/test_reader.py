@@ -12,11 +12,11 @@ from refusals import refused
 from ifqa.reading.span.reader import (
     BUNDLED_WEIGHTS,
     EMPTY_RELEVANCE,
-    LARGER_SKIM,
     Extractive,
     Sentence,
-    effective_skim,
+    used_skim,
 )
+from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 from ifqa.settings import parse_settings
 
@@ -300,13 +300,34 @@ def test_a_skimmed_answer_has_no_candidate_of_a_passage_that_is_not_read(copied_
     assert not any("Tollen" in text for text in skimmed.shares)
 
 
-def test_only_the_larger_weights_skim_unasked():
-    larger, own, default = (
-        effective_skim(Extractive.Settings(weights=weights))
-        for weights in ("extractive-large", "models/mine", "")
-    )
-    assert (larger, own, default) == (LARGER_SKIM, 0.0, 0.0)
-    assert effective_skim(Extractive.Settings(weights="extractive-large", skim=0.0)) == 0.0
+@pytest.mark.parametrize(("weights", "skim"), [("extractive-large", 0.01), ("", 0.0)])
+def test_over_documents_the_larger_weights_skim_unasked(weights, skim):
+    assert used_skim(Extractive.Settings(weights=weights)) == skim
+
+
+def test_a_skim_of_0_reads_all_passages():
+    assert used_skim(Extractive.Settings(weights="extractive-large", skim=0.0)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("ids", "read"), [(["a.md#0:line=1", "a.md#1:line=2"], [0]), (["a1", "a2"], [0, 1])]
+)
+def test_unasked_only_passages_of_documents_are_skipped(copied_weights, monkeypatch, ids, read):
+    thresholds = {"confidence": 0, "answerable": 0, "skim": 0.9}
+    digest = fingerprint_weights(copied_weights)
+    (copied_weights / "documents.json").write_text(json.dumps(thresholds | {"weights": digest}))
+    reader = extractive(weights=str(copied_weights), precision="float32")
+    texts: list[str] = []
+    candidates = reader._candidates
+
+    def recorded(pairs, dtype):
+        texts.extend(pair.text for pair in pairs)
+        return candidates(pairs, dtype)
+
+    monkeypatch.setattr(reader, "_candidates", recorded)
+    passages = [replace(passage, id=name) for passage, name in zip(PASSAGES[0], ids, strict=True)]
+    reader.answer(QUESTIONS[:1], [passages])
+    assert texts == [TEXTS[0][n] for n in read]
 
 
 def test_the_default_weights_do_not_skim_for_themselves():
