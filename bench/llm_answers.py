@@ -1,8 +1,8 @@
 """What a language model's answers rest on, and how well their confidence was fitted.
 
     python bench/llm_answers.py --model qwen2.5-coder-1.5b [--prompt grounded] [--passages 3] \
-        [--train 300] [--test 200] [--set SETTING=VALUE ...] [--stored] [--weigh] \
-        [--features FILE]
+        [--train 300] [--test 200] [--samples 5 --temperature 0.7] \
+        [--set SETTING=VALUE ...] [--stored] [--weigh] [--features FILE] [--curves FILE.svg]
     python bench/llm_answers.py --borrow FILE FILE ...
 
 Questions are drawn by a seed from IfQA's full-train and full-dev. Training questions are read from
@@ -13,9 +13,11 @@ on where it stopped. --stored asks nothing, and counts the questions with a stor
 
 It prints the outcomes of the quotes, EM, abstentions, how often the model's sentence is the span
 reader's, and the AUROC of right answers, calibration error, EM-50 and EM-80 of confidences that were
-fitted on the training questions; then the EM of the span reader, of the model, and of the cascade of both, as it
-decides with a served model (by both fitted confidences) and, with --weigh, in this process (by log
-probabilities).
+fitted on the training questions, and the AUROC of single features: the answer's log probability, the
+agreement of --samples, and the span reader's share. Then it prints the EM of the span reader, of the
+model, and of the cascade of both, as it decides with a served model (by both fitted confidences)
+and, with --weigh, in this process (by log probabilities). --curves draws the wrong answers among the
+surest questions (risk against coverage).
 
 --features writes the confidences' features. --borrow reads such files, one for each model, and
 prints for each the measures of confidences that were fitted on it, and on all the others.
@@ -44,7 +46,8 @@ from ifqa.reading.cascade import Cascade
 from ifqa.reading.llm import Llm, Reply
 from ifqa.reading.llm_confidence import fitted_confidence
 from ifqa.records import Passage, Prediction, Question, gold_id
-from ifqa.scoring.measures.confidence import AUROC, ECE, EM_50, EM_80
+from ifqa.report.svg import RISK, Curve, curves_svg
+from ifqa.scoring.measures.confidence import AUROC, ECE, EM_50, EM_80, calibration_curves
 from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import ColumnStatistic
 from ifqa.settings import parse_settings
@@ -56,6 +59,7 @@ POOL = Path("indexes/ifqa-pool-50k")
 PARTS = ("train", "given", "retrieved")
 BATCH = 4  # questions asked together
 SURE = 0.5  # the cascade's default
+SINGLE_FEATURES = ("log_probability", "agreement", "span_share")
 
 
 class Task(NamedTuple):
@@ -181,6 +185,35 @@ def show_confidence(part: str, training: Sequence[LlmAnswer], answers: Sequence[
     print("|", " | ".join([part, str(len(answers)), *cells]), "|")
 
 
+def show_single_features(part: str, answers: Sequence[LlmAnswer]) -> None:
+    """A row of the AUROC of right answers by features alone; "-" where a reply lacks the feature."""
+    cells = []
+    for name in SINGLE_FEATURES:
+        if not all(name in each.features for each in answers):
+            cells.append("-")
+            continue
+        columns = np.array([[each.features[name], float(each.right)] for each in answers])
+        value = ColumnStatistic(AUROC, columns).value
+        cells.append("-" if value is None else f"{100 * value:.1f}")
+    print("|", " | ".join([part, str(len(answers)), *cells]), "|")
+
+
+def draw_curves(file: Path, answers: Mapping[str, Sequence[LlmAnswer]]) -> None:
+    """The risk-coverage curve of each part but the training questions."""
+    fits = fit_answers(answers["train"])
+    curves = []
+    for part in PARTS[1:]:
+        columns = np.array(
+            [[fitted_confidence(each.features, *fits), float(each.right)] for each in answers[part]]
+        )
+        points = tuple(
+            (risk["coverage"], risk["value"], risk["low"], risk["high"])
+            for risk in calibration_curves(columns, SEED)["risks"]
+        )
+        curves.append(Curve(part, points))
+    file.write_text(curves_svg("Risk at coverage", curves, RISK), encoding="utf-8")
+
+
 def show_cascade(
     part: str,
     training: Sequence[LlmAnswer],
@@ -256,17 +289,23 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=3)
     parser.add_argument("--train", type=int, default=300)
     parser.add_argument("--test", type=int, default=200)
+    parser.add_argument("--samples", type=int, default=1)
+    parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
     parser.add_argument("--stored", action="store_true")
     parser.add_argument("--weigh", action="store_true", help="the cascade in this process too")
     parser.add_argument("--features", type=Path, help="file for the confidences' features")
+    parser.add_argument("--curves", type=Path, help="file for the curves of risk and coverage")
     parser.add_argument("--borrow", type=Path, nargs="+", default=[])
     arguments = parser.parse_args()
     if arguments.borrow:
         show_borrowed(arguments.borrow)
         return
     model = open_model(arguments.model, arguments.set)
-    reader = Llm(Llm.Settings(prompt=arguments.prompt), llm=model)
+    settings = Llm.Settings(
+        prompt=arguments.prompt, samples=arguments.samples, temperature=arguments.temperature
+    )
+    reader = Llm(settings, llm=model)
     tasks = list(plan(arguments.train, arguments.test, arguments.passages))
     if arguments.stored:
         tasks = stored_tasks(reader, tasks, CompletionCache(Path("completions")))
@@ -296,6 +335,12 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for part in PARTS[1:]:
         show_confidence(part, answers["train"], answers[part])
+    print(f"| part | questions | AUROC by {' | by '.join(SINGLE_FEATURES)} |")
+    print("|---|---|---|---|---|")
+    for part in PARTS[1:]:
+        show_single_features(part, answers[part])
+    if arguments.curves:
+        draw_curves(arguments.curves, answers)
     cascade = Cascade(Cascade.Settings(prompt=arguments.prompt, sure=SURE), llm=model)
     for part in PARTS[1:]:
         chosen = [task for task in tasks if task.part == part]
