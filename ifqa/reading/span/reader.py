@@ -211,7 +211,7 @@ class Extractive(Reader):
             return ""
         return (
             f"of {larger.measured} questions about documents the larger weights answer "
-            f"{larger.right} right, these {self._documents.right}, at six times the cost: "
+            f"{larger.right} right, these {self._documents.right}, at four times the cost: "
             f"ifqa data all-mpnet-base-v2, then --set reader.weights={LARGER_WEIGHTS}"
         )
 
