@@ -18,6 +18,7 @@ from ifqa.config.overrides import write_resolved
 from ifqa.pipeline.asking import AskingStage
 from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.pipeline.index import Index
+from ifqa.pipeline.judge import refuse_other_judge, require_judge
 from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.passages import PASSAGES
 from ifqa.pipeline.read import READ
@@ -72,12 +73,14 @@ def read(run: Run, session: Session | None = None, workers: Workers | None = Non
     return make_stage(READ, run, session, workers)
 
 
-def score(run: Run) -> Path:
-    """Score run and predictions over all questions.
+def score(run: Run, session: Session | None = None) -> Path:
+    """Score run and predictions over all questions, and have the experiment's judge, if it has
+    one, judge the answers.
 
     Writes `scores.json` and `per_question.jsonl` in the score folder.
     """
-    return make_stage(SCORE, run)
+    refuse_other_judge(run)
+    return make_stage(SCORE, run, session)
 
 
 def run(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
@@ -88,7 +91,7 @@ def run(run: Run, session: Session | None = None, workers: Workers | None = None
     with _lock_folder(run):
         for stage in stages_of(run):
             make_stage(stage, run, session, workers)
-        return score(run)
+        return score(run, session)
 
 
 def stages_of(run: Run) -> list[AskingStage]:
@@ -115,6 +118,8 @@ def prepare(run: Run) -> None:
     if will_ask(run):
         model = run.require_model()
         model.plugin.require_access(model.local_settings, model.root)
+    if run.experiment.judge and not run.is_current(SCORE):
+        require_judge(run)
     build_corpus(run)
 
 
