@@ -524,7 +524,8 @@ def _parse_llm(
             raise ConfigError(f"{where}: [{at}] {key} is gone: {instead}")
         if not instead:
             kept[key] = value
-    model = ConfiguredModel.parse("llm", name, plugin, kept, ["name"], where, plugins.root)
+    place = where if at == "llm" else f"{where}: [{at}]"
+    model = ConfiguredModel.parse("llm", name, plugin, kept, ["name"], place, plugins.root)
     plugin.refuse_settings(model.settings)
     return model
 

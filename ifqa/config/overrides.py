@@ -129,9 +129,9 @@ def _is_effective(
 
 def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     sections = as_sections(experiment)
-    # Names first
+    names = ("llm.name", "judge.name")  # first
     for key, value in sorted(
-        changes.items(), key=lambda change: (change[0] != "llm.name", change[0])
+        changes.items(), key=lambda change: (change[0] not in names, change[0])
     ):
         _apply_change(experiment, sections, key, value)
     for part in ("llm", "judge"):
