@@ -87,6 +87,8 @@ def run(run: Run, session: Session | None = None, workers: Workers | None = None
     """Run the stages of an experiment that are not current, in order; returns the score folder."""
     session = session or Session()
     _ = run.questions  # raises before anything is built
+    if run.experiment.judge and not run.is_current(SCORE):
+        require_judge(run)
     prepare(run)
     with _lock_folder(run):
         for stage in stages_of(run):
@@ -118,8 +120,6 @@ def prepare(run: Run) -> None:
     if will_ask(run):
         model = run.require_model()
         model.plugin.require_access(model.local_settings, model.root)
-    if run.experiment.judge and not run.is_current(SCORE):
-        require_judge(run)
     build_corpus(run)
 
 
