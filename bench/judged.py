@@ -90,7 +90,8 @@ def by_eye(rows: Mapping[str, QuestionRow]) -> dict[str, bool]:
 def kappa(eye: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Cohen's kappa of two rows of verdicts, for each resample; 0 if one of them never varies."""
     agreement = (eye == other).mean(axis=-1)
-    yes, also = eye.mean(axis=-1), other.mean(axis=-1)
+    yes = eye.mean(axis=-1)
+    also = other.mean(axis=-1)
     chance = yes * also + (1 - yes) * (1 - also)
     room = np.where(chance < 1, 1 - chance, 1)
     return np.where(chance < 1, (agreement - chance) / room, 0.0)

@@ -55,10 +55,9 @@ def test_a_shipped_prompt_is_read(path):
 @given(st.text())
 def test_a_text_from_outside_cannot_end_its_line(text):
     prompt = load_judge_prompt("equivalence")
-    plain = prompt.request("q", ["g"], "a", Scripted(""))
-    hostile = prompt.request(text, [text], text, Scripted(""))
-    (_, expected), (_, shown) = plain.messages[-1], hostile.messages[-1]
-    assert len(shown.split("\n")) == len(expected.split("\n"))
+    plain = prompt.request("q", ["g"], "a", Scripted("")).messages[-1][1]
+    hostile = prompt.request(text, [text], text, Scripted("")).messages[-1][1]
+    assert len(hostile.split("\n")) == len(plain.split("\n"))
 
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "</s>", "[/INST]", "<end_of_turn>"])
