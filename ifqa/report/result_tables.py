@@ -329,7 +329,7 @@ def _passages_cell(entry: Entry) -> str:
 def _distinct_schemes(entries: Iterable[Entry]) -> list[ScoringScheme]:
     """The scoring schemes of the experiments, without duplicates."""
     named = {
-        (e.benchmark, e.measures, e.root, e.split): e
+        (e.benchmark, e.measures, e.root, e.split, e.judge and e.judge.name): e
         for e in (entry.experiment for entry in entries)
     }
     return [experiment.scheme for experiment in named.values()]

@@ -21,6 +21,8 @@ from ifqa.plugins import open_benchmark
 from ifqa.report.compare import compare_pair
 from ifqa.report.console import show_scores
 from ifqa.report.gate import check_gate
+from ifqa.report.result_tables import result_tables
+from ifqa.report.results_log import local_entries
 from ifqa.report.scores import load_scores
 from ifqa.storage.files import read_json, read_jsonl
 
@@ -281,6 +283,15 @@ def test_a_score_outside_its_tolerance_decides_whatever_the_judge_says():
         experiment = override(experiment, {"judge.base_url": server.url, "judge.retries": 0})
         run(experiment)
         assert show_scores(Run(experiment), experiment.folder / "score") == 0
+
+
+def test_a_table_of_results_has_the_column_of_each_judge():
+    run(written())
+    with serving(says) as server:
+        run(judged(server.url))
+    table, *_ = result_tables([entry for _, entry in local_entries()])
+    assert table.columns[2:5] == ("EM", "F1", COLUMN)
+    assert [row[4].partition(" ")[0] for row in table.rows] == ["", "50.0"]
 
 
 def test_check_estimates_the_most_that_judging_takes():
