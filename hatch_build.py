@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _BUNDLED = {
     "experiments": "*.toml", "experiments/notebooks": "*.ipynb", "indexes": "*.toml",
-    "prompts": "*.toml", "prompts/demos": "*.jsonl",
+    "prompts": "*.toml", "prompts/judges": "*.toml", "prompts/demos": "*.jsonl",
 }  # fmt: skip
 
 

@@ -10,10 +10,20 @@ from typing import Any
 from pydantic import BaseModel
 
 from ifqa.config.corpus import CorpusFile, PassagesSection
-from ifqa.config.experiment import ExperimentFile, ReaderSection, RetrieverSection
+from ifqa.config.experiment import (
+    JUDGE_PROMPT,
+    ExperimentFile,
+    ReaderSection,
+    RetrieverSection,
+)
 from ifqa.plugins import load_plugin, plugin_names
 
 Schema = dict[str, Any]
+_JUDGE_PROMPT: Schema = {
+    "type": "string",
+    "default": JUDGE_PROMPT,
+    "description": "The prompt: NAME for prompts/judges/NAME.toml.",
+}
 _DRAFT = "http://json-schema.org/draft-07/schema#"  # what editors of TOML know
 
 
@@ -28,6 +38,7 @@ def experiment_schema() -> Schema:
         "retriever": part_of_parts,
         "reader": _plugins("reader", "name", _keys(ReaderSection)),
         "llm": _plugins("llm", "name", {}),
+        "judge": _plugins("llm", "name", {"prompt": _JUDGE_PROMPT}),
         "expected": {"type": "object", "description": "Expected scores, by measure."},
     }
     schema["properties"] |= sections

@@ -361,6 +361,9 @@ class AnyMeasure:
     # passages), or a label's name
     unit: str = field(default="question", kw_only=True)
     about: str = field(default="", kw_only=True)  # what it measures, for the head of a report
+    # Whether it decides nothing: it is never the headline, has no expected value, and no gate tests
+    # it
+    advisory: bool = field(default=False, kw_only=True)
 
     @property
     def keys(self) -> list[str]:

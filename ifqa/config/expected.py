@@ -5,7 +5,8 @@ off.
 from dataclasses import asdict, dataclass
 
 from ifqa.errors import ConfigError, unknown_name
-from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
+from ifqa.scoring.measures.judged import is_judged
+from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme, split_key
 from ifqa.scoring.stored_scores import MacroScores, ScoreInterval, ScoresJson, SubsetScores
 from ifqa.settings import NotNegative, check_record
 
@@ -57,7 +58,12 @@ def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Ex
     expected = []
     for measure, content in value.items():
         at = f"{where}: [expected.{measure}]"
-        part = measure.rpartition(".")[0]
+        part, key = split_key(measure)
+        if is_judged(key):
+            raise ConfigError(
+                f"{at}: a model's verdicts decide nothing, so they have no expected value; remove "
+                "it, or expect another measure, such as EM"
+            )
         parts = [*(subset.name for subset in scheme.subsets), GOLD_READ]
         if part and part not in parts and not scheme.groups:
             raise unknown_name(f"{at}: subset", part, parts)
@@ -84,7 +90,7 @@ def expected_sections(expected: tuple[Expected, ...]) -> dict[str, list[dict[str
 
 def find_score(scores: ScoresJson, measure: str) -> ScoreInterval | None:
     """Value and interval of a measure in an experiment's scores; None if absent."""
-    part, _, name = measure.rpartition(".")
+    part, name = split_key(measure)
     scores_of_part = part_scores(scores, part)
     return scores_of_part["measures"].get(name) if scores_of_part else None
 
@@ -103,7 +109,7 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
 
 def count_scored(scores: ScoresJson, measure: str) -> int:
     """The number of questions that a score counts, or of groups for "macro"; 0 if it is absent."""
-    part = measure.rpartition(".")[0]
+    part, _ = split_key(measure)
     score = find_score(scores, measure)
     if score is None:
         return 0

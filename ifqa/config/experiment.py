@@ -27,11 +27,17 @@ from ifqa.settings import (
     Text,
     as_section,
     parse_section,
+    setting_fields,
 )
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import check_name, find_resource, list_resources
 
 _CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it into a name
+
+
+#: Settings of a language model that hold for all models of a run together.
+CAPS = ("max_cost", "max_total_tokens")
+JUDGE_PROMPT = "equivalence"
 
 
 class ExperimentFile(StrictModel):
@@ -43,6 +49,7 @@ class ExperimentFile(StrictModel):
     retriever: dict[str, object] | None = None
     reader: dict[str, object] | None = None
     llm: dict[str, Any] | None = None
+    judge: dict[str, Any] | None = None
     seed: Natural = 0
     expected: object = Field(default_factory=dict)
     limit: Natural = 0
@@ -143,11 +150,48 @@ ConfiguredModel = ConfiguredPlugin[LanguageModel]
 
 
 @dataclass(frozen=True)
+class ConfiguredJudge:
+    """A checked [judge]: the language model that judges answers, and its prompt.
+
+    `prompt` is NAME for prompts/judges/NAME.toml.
+    """
+
+    model: ConfiguredModel
+    prompt: str = JUDGE_PROMPT
+
+    def section(self) -> dict[str, object]:
+        """The section of a file that is read back unchanged, with all defaults."""
+        return {**self.model.section(), "prompt": self.prompt}
+
+    @property
+    def identity_section(self) -> dict[str, object]:
+        """The section without what changes only the speed."""
+        return {**self.model.identity_section, "prompt": self.prompt}
+
+    @property
+    def name(self) -> str:
+        """The name in the column of the verdicts: the model's, and the prompt's if it is another
+        than the usual one.
+        """
+        name = model_name(self.model)
+        return name if self.prompt == JUDGE_PROMPT else f"{name} ({self.prompt})"
+
+
+def model_name(model: ConfiguredModel) -> str:
+    """A language model's name in tables: the user's own name for what a server answers with, else
+    the model's.
+    """
+    section = model.section()
+    return str(section.get("served_as") or section.get("model") or model.name)
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A retriever and a reader on a benchmark's split, with all settings and their defaults.
 
     `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if the file names
-    none; `asks_llm` tells whether one is asked. `limit` keeps only the first questions,
+    none; `asks_llm` tells whether one is asked. `judge` is None if no model judges the answers.
+    `limit` keeps only the first questions,
     `sample` that many drawn by the `seed` (with `stratified`, in the proportions of the benchmark's
     subsets and groups), and `questions` only those with the listed ids; 0 and () keep the whole
     split. `title` is the key `name` of its file, `table` its heading in a report. `measures` are
@@ -162,6 +206,7 @@ class Experiment:
     retriever: ConfiguredRetriever | None = None
     reader: ConfiguredReader | None = None
     llm: ConfiguredModel | None = None
+    judge: ConfiguredJudge | None = None
     seed: int = 0
     expected: tuple[Expected, ...] = ()
     limit: int = 0
@@ -220,12 +265,8 @@ class Experiment:
 
     @property
     def asked_model(self) -> str:
-        """The language model's name in tables: the user's own name for what a server answers with,
-        else the model's.
-        """
-        if self.llm is None:
-            return ""
-        return str(self.llm_setting("served_as") or self.llm_setting("model") or self.llm.name)
+        """The language model's name in tables; empty without one."""
+        return model_name(self.llm) if self.llm else ""
 
 
 def base_experiments(name: str, root: Path = Path()) -> list[str]:
@@ -297,7 +338,10 @@ def parse_experiment(
     if file.stratified and not file.sample:
         raise ConfigError(f"{where}: stratified is for a sample; add sample = N, or --sample N")
     plugins = plugins or Plugins(root)
-    scheme = load_scheme(file.benchmark, file.measures, root, file.split, plugins)
+    judge = None if file.judge is None else _parse_judge(file, where, plugins)
+    scheme = load_scheme(
+        file.benchmark, file.measures, root, file.split, plugins, judge.name if judge else ""
+    )
     checked = {key: value for key, value in dict(file).items() if key != "name"} | {
         "title": file.name.strip(),
         "retriever": None if retriever is None else _parse_retriever(retriever, where, plugins),
@@ -305,6 +349,7 @@ def parse_experiment(
         if reader is None
         else _parse_reader(reader, retriever is not None, where, plugins),
         "llm": None if llm is None else _parse_llm(llm, where, plugins),
+        "judge": judge,
         "expected": parse_expected(file.expected, where, scheme),
         "questions": tuple(file.questions),
         "measures": tuple(file.measures),
@@ -435,11 +480,40 @@ def _parse_reader(
     )
 
 
-def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ConfiguredModel:
+def _parse_judge(file: ExperimentFile, where: str, plugins: Plugins) -> ConfiguredJudge:
+    """Check a [judge].
+
+    The caps of an [llm] hold for it too, unless it has its own: they are caps of a run.
+    """
+    if file.reader is None:
+        raise ConfigError(f"{where}: [judge] judges answers; wanted a [reader], or no [judge]")
+    section = dict(file.judge or {})
+    prompt = section.pop("prompt", JUDGE_PROMPT)
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise ConfigError(
+            f"{where}: [judge] prompt: wanted NAME for prompts/judges/NAME.toml; "
+            f"found {prompt!r:.80}"
+        )
+    model = _parse_llm(section, where, plugins, "judge")
+    known = setting_fields(model.plugin.Settings)
+    caps = {
+        key: value
+        for key, value in (file.llm or {}).items()
+        if key in CAPS and key in known and key not in section
+    }
+    if caps:
+        model = _parse_llm({**section, **caps}, where, plugins, "judge")
+    return ConfiguredJudge(model, prompt)
+
+
+def _parse_llm(
+    section: dict[str, Any], where: str, plugins: Plugins, at: str = "llm"
+) -> ConfiguredModel:
+    """Check an [llm], or a [judge] without its prompt."""
     name = section["name"] if "name" in section else _llm_name(section, plugins.root)
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(
-            f"{where}: [llm] name: wanted a language model's plugin, such as 'openai'; "
+            f"{where}: [{at}] name: wanted a language model's plugin, such as 'openai'; "
             f"found {name!r:.80}"
         )
     plugin = plugins.llm(name)
@@ -447,10 +521,11 @@ def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> Configu
     for key, value in section.items():
         default, instead = plugin.retired.get(key, (None, ""))
         if instead and value != default:
-            raise ConfigError(f"{where}: [llm] {key} is gone: {instead}")
+            raise ConfigError(f"{where}: [{at}] {key} is gone: {instead}")
         if not instead:
             kept[key] = value
-    model = ConfiguredModel.parse("llm", name, plugin, kept, ["name"], where, plugins.root)
+    place = where if at == "llm" else f"{where}: [{at}]"
+    model = ConfiguredModel.parse("llm", name, plugin, kept, ["name"], place, plugins.root)
     plugin.refuse_settings(model.settings)
     return model
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypedDict, get_args, get_type_hints
 Commands = Literal["retrieve", "read", "score", "ask", "draft"]
 _SEARCH: tuple[Commands, ...] = ("retrieve", "read", "score", "ask")
 _READ: tuple[Commands, ...] = ("read", "score", "ask")
-_PAID: tuple[Commands, ...] = ("retrieve", "read", "ask", "draft")
+_ANSWERS: tuple[Commands, ...] = ("read", "score")
 _STAGES: tuple[Commands, ...] = ("retrieve", "read", "score")
 
 
@@ -48,6 +48,14 @@ class Changes(TypedDict, total=False):
     model: Annotated[
         str, Flag("llm.model", "Language model: a name at its server, a GGUF file, a folder.")
     ]
+    judge: Annotated[
+        str,
+        Flag(
+            "judge.model",
+            "Language model that judges whether answers mean the same as gold answers.",
+            _ANSWERS,
+        ),
+    ]
     max_tokens: Annotated[
         int, Flag("llm.max_tokens", "Maximum number of tokens of a model's answer.", minimum=1)
     ]
@@ -59,16 +67,16 @@ class Changes(TypedDict, total=False):
     ]
     max_cost: Annotated[
         float,
-        Flag("llm.max_cost", "Maximum cost of this run in US dollars; 0 for no cap.", _PAID, 0),
+        Flag("llm.max_cost", "Maximum cost of this run in US dollars; 0 for no cap.", minimum=0),
     ]
     max_total_tokens: Annotated[
         int,
         Flag(
-            "llm.max_total_tokens", "Maximum number of tokens of this run; 0 for no cap.", _PAID, 0
+            "llm.max_total_tokens", "Maximum number of tokens of this run; 0 for no cap.", minimum=0
         ),
     ]
     retry_failed: Annotated[
-        bool, Flag("llm.retry_failed", "Also repeat requests whose failure is stored.", _PAID)
+        bool, Flag("llm.retry_failed", "Also repeat requests whose failure is stored.")
     ]
     limit: Annotated[
         int,

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from ifqa.config.expected import expected_sections
-from ifqa.config.experiment import Experiment, parse_experiment
+from ifqa.config.experiment import CAPS, Experiment, parse_experiment
 from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.models.causal_lm import is_local_model, local_llm
+from ifqa.settings import setting_fields
 from ifqa.storage.files import atomic_write, write_bytes
 
 NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
+_SHARED = tuple(f"llm.{key}" for key in (*CAPS, "retry_failed"))  # of all models of a run
 _LONGEST = 200  # bytes of a folder's name
 #: The keys of an experiment's file that a change may set, besides its plugins.
 _KEYS = ("limit", "sample", "stratified", "seed", "split", "corpus")
@@ -29,8 +31,8 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none"
     for no reader), "limit" (first N questions), "sample" (N random questions; it takes the place
     of a limit, and a limit its), "stratified", "seed" (of all that the experiment draws: sample,
-    demonstrations, bootstrap), or "section.setting" such as "retriever.k1", "reader.passages" or
-    "llm.model".
+    demonstrations, bootstrap), or "section.setting" such as "retriever.k1", "reader.passages",
+    "llm.model" or "judge.model". A cap of "llm" holds for the judge too.
 
     Settings in the language model's `runtime_only`, such as its cap, do not change the name,
     because the answers stay the same. A local model runs in this process, unless the experiment or
@@ -43,6 +45,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         raise ConfigError(
             f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}"
         )
+    changes = _share_with_judge(experiment, changes)
     changed = _apply_changes(experiment, changes)
     if changed == experiment:
         return experiment
@@ -52,8 +55,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         raise ConfigError(
             f"{min(llm_keys)} is for a language model, which {plugins} cannot use; add --reader llm"
         )
-    runtime_only = changed.llm.plugin.runtime_only if changed.llm else ()
-    naming = sorted(changes.keys() - {f"llm.{key}" for key in runtime_only})
+    naming = sorted(changes.keys() - _runtime_only(changed))
     effective = [key for key in naming if _is_effective(experiment, changes, key, changed)]
     if not effective:
         return changed
@@ -72,6 +74,46 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     return replace(changed, name=name, title=title, expected=expected, table=heading)
 
 
+def _runtime_only(experiment: Experiment) -> set[str]:
+    """The settings of its language models that do not change what they answer."""
+    models = {"llm": experiment.llm, "judge": experiment.judge and experiment.judge.model}
+    return {
+        f"{part}.{setting}"
+        for part, model in models.items()
+        if model
+        for setting in model.plugin.runtime_only
+    }
+
+
+def _share_with_judge(
+    experiment: Experiment, changes: Mapping[str, object]
+) -> Mapping[str, object]:
+    """The changes, of which those that hold for all models of a run also change the judge.
+
+    They stay with the experiment's language model only if it is asked.
+    """
+    shared = {key: value for key, value in changes.items() if key in _SHARED}
+    others = {key: value for key, value in changes.items() if key not in shared}
+    has_judge = experiment.judge or any(key.startswith("judge.") for key in changes)
+    if not shared or not has_judge:
+        return changes
+    changed = _apply_changes(experiment, others)
+    if changed.judge is None:  # it was dropped with the reader
+        return changes
+    known = setting_fields(changed.judge.model.plugin.Settings)
+    of_judge = {
+        f"judge.{setting}": value
+        for key, value in shared.items()
+        if (setting := key.removeprefix("llm.")) in known
+    }
+    kept = {
+        key: value
+        for key, value in shared.items()
+        if changed.asks_llm or key.replace("llm.", "judge.") not in of_judge
+    }
+    return {**of_judge, **others, **kept}
+
+
 def _is_effective(
     experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment
 ) -> bool:
@@ -87,13 +129,14 @@ def _is_effective(
 
 def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     sections = as_sections(experiment)
-    # Names first
+    names = ("llm.name", "judge.name")  # first
     for key, value in sorted(
-        changes.items(), key=lambda change: (change[0] != "llm.name", change[0])
+        changes.items(), key=lambda change: (change[0] not in names, change[0])
     ):
         _apply_change(experiment, sections, key, value)
-    if "llm.model" in changes:
-        _run_here(experiment, sections, changes)
+    for part in ("llm", "judge"):
+        if f"{part}.model" in changes:
+            _run_here(experiment, sections, changes, part)
     if "sample" in changes and "limit" not in changes:
         sections.pop("limit", None)
     if "limit" in changes and "sample" not in changes:
@@ -127,12 +170,13 @@ def _apply_change(
     """Change the sections of an experiment in one key."""
     full_key = {"k": "retriever.k", "llm": "llm.name"}.get(key, key)
     part, _, setting = full_key.partition(".")
-    if part == "llm" and setting:
-        _set_llm(sections, setting, value)
+    if part in ("llm", "judge") and setting:
+        _set_llm(sections, part, setting, value)
     elif part in ("retriever", "reader") and setting and setting != "name":
         _set_plugin_setting(experiment, sections, part, setting, value)
     elif (key, value) == ("reader", NO_READER):
         sections.pop("reader", None)
+        sections.pop("judge", None)
     elif key in ("retriever", "reader"):
         _set_plugin(sections, part, value)
     elif key in ("limit", "sample") and value == 0:
@@ -140,16 +184,18 @@ def _apply_change(
     elif key in _KEYS:
         sections[key] = value
     else:
-        known = [*_KEYS, *"k retriever reader llm retriever.… reader.… llm.…".split()]
+        known = [*_KEYS, *"k retriever reader llm retriever.… reader.… llm.… judge.…".split()]
         raise unknown_name("setting", key, known)
 
 
-def _set_llm(sections: dict[str, Any], setting: str, value: object) -> None:
-    """Set a setting of the language model; another plugin starts without the old one's settings."""
-    section = sections.get("llm") or {}
+def _set_llm(sections: dict[str, Any], part: str, setting: str, value: object) -> None:
+    """Set a setting of the language model, or of the judge; another plugin starts without the old
+    one's settings.
+    """
+    section = sections.get(part) or {}
     if setting == "name" and section.get("name") != value:
-        section = {}
-    sections["llm"] = {**section, setting: value}
+        section = _prompt_of(section)
+    sections[part] = {**section, setting: value}
 
 
 def _set_plugin_setting(
@@ -176,21 +222,30 @@ def _set_plugin(sections: dict[str, Any], part: str, name: object) -> None:
 
 
 def _run_here(
-    experiment: Experiment, sections: dict[str, Any], changes: Mapping[str, object]
+    experiment: Experiment, sections: dict[str, Any], changes: Mapping[str, object], part: str
 ) -> None:
-    """Run the model of `llm.model` here if it can, unless a server or another plugin is named."""
-    llm = sections.get("llm", {})
-    names_another = llm.get("name", "openai") != "openai" or {"llm", "llm.name"} & changes.keys()
+    """Run the model of `llm.model` here if it can, unless a server or another plugin is named.
+
+    `part` is "llm", or "judge" for `judge.model`.
+    """
+    llm = sections.get(part, {})
+    names_another = llm.get("name", "openai") != "openai" or {part, f"{part}.name"} & changes.keys()
     if names_another or llm.get("base_url"):
         return
     model = str(llm["model"])
     if is_local_model(model, experiment.root):
         settings = {
-            key.removeprefix("llm."): value
+            key.removeprefix(f"{part}."): value
             for key, value in changes.items()
-            if key.startswith("llm.")
+            if key.startswith(f"{part}.")
         }
-        sections["llm"] = {"name": local_llm(model, experiment.root), **settings}
+        named = {"name": local_llm(model, experiment.root)}
+        sections[part] = {**_prompt_of(llm), **named, **settings}
+
+
+def _prompt_of(section: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays of a [judge] whose model changes: its prompt. An [llm] has none."""
+    return {key: value for key, value in section.items() if key == "prompt"}
 
 
 def _deepen(parts: Sequence[Mapping[str, Any]], k: int) -> list[dict[str, Any]]:
@@ -210,10 +265,9 @@ def write_resolved(experiment: Experiment) -> None:
 
     path = experiment.folder / "experiment.toml"
     sections = as_sections(experiment)
-    if "llm" in sections:
-        sections["llm"] = {
-            key: value for key, value in sections["llm"].items() if key != "retry_failed"
-        }
+    for part in {"llm", "judge"} & sections.keys():
+        section = sections[part]
+        sections[part] = {key: value for key, value in section.items() if key != "retry_failed"}
     text = tomli_w.dumps(sections)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         with atomic_write(path) as handle:
@@ -236,6 +290,7 @@ def as_sections(experiment: Experiment) -> dict[str, Any]:
         "retriever": experiment.retriever and experiment.retriever.section(),
         "reader": experiment.reader and experiment.reader.section(),
         "llm": experiment.llm and experiment.llm.section(),
+        "judge": experiment.judge and experiment.judge.section(),
         "questions": list(experiment.questions),
         "measures": list(experiment.measures),
         "expected": expected_sections(experiment.expected),

@@ -20,7 +20,7 @@ import psutil
 from rich.filesize import decimal
 
 from ifqa.config.corpus import ConfiguredIndex, CorpusConfig, load_corpus
-from ifqa.config.experiment import load_experiment
+from ifqa.config.experiment import ConfiguredJudge, load_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.sources import BuildEstimate, estimate_build, published_build
 from ifqa.errors import ConfigError, IfqaError, ServiceError
@@ -28,6 +28,7 @@ from ifqa.formatting import format_duration, pluralize
 from ifqa.models.places import FIRST_USE
 from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.pipeline.index import Index
+from ifqa.pipeline.judge import judge_requests, judged_answers, require_judge
 from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.passages import PASSAGES
 from ifqa.pipeline.read import READ
@@ -36,12 +37,12 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.served import refuse_other_server
 from ifqa.pipeline.session import Session
-from ifqa.pipeline.stage_outputs import passages_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.stages import will_ask
 from ifqa.pipeline.system import System
 from ifqa.plugins import ConfiguredPlugin, Plugins
-from ifqa.protocols import Requirement, Retriever
-from ifqa.records import BuildCost, Estimate, Passage, Request
+from ifqa.protocols import LanguageModel, Requirement, Retriever
+from ifqa.records import BuildCost, Estimate, Passage, Prediction, Request
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import compute_fingerprint
@@ -88,6 +89,7 @@ class Work:
 
 Finding = str | Work | Requirement
 _SHARED = "once, with a run above"
+_STAND_IN = "some answer of a few words, before there is one"
 
 
 def total_work(work: Sequence[Work], runs: int) -> Work | None:
@@ -376,16 +378,41 @@ def _check_reading(run: Run, system: System, shared: set[str]) -> Iterator[Findi
 
 
 def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
-    yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current(SCORE))
+    done = run.is_current(SCORE)
+    yield Work(f"score {pluralize(len(run.questions), 'question')}", done)
+    if run.experiment.judge and not done:
+        yield from _check_judge(run, run.experiment.judge, system.session)
     if will_ask(run):
-        llm = system.model
-        llm.check_ready()
-        servers = list(llm.check_servers())
-        yield from servers
-        if lacking := [
-            f"{server.name}: {server.remedy}" for server in servers if not server.present
-        ]:
-            raise ServiceError("; ".join(lacking))
+        yield from _check_servers(system.model)
+
+
+def _check_judge(run: Run, judge: ConfiguredJudge, session: Session) -> Iterator[Finding]:
+    """What judging the answers takes; before reading, at most: each question has an answer that is
+    no exact match.
+    """
+    require_judge(run)
+    what = f"llm {judge.model.name} {judge.name} of the judge"
+    if judge.model.plugin.conversion(judge.model.local_settings, judge.model.root):
+        yield Work(what, note="its weights are converted by the first run")
+        return
+    model = session.model(judge.model)
+    if run.is_current(READ):
+        predictions = list(predictions_of(run.experiment, run.questions))
+    else:
+        predictions = [Prediction(question.id, _STAND_IN) for question in run.questions]
+    answers = judged_answers(run.questions, predictions)
+    requests = judge_requests(run, [each for each in answers if not each.is_exact], model)
+    yield _asked_work(what, model, [request for request in requests if request])
+    yield from _check_servers(model)
+
+
+def _check_servers(llm: LanguageModel) -> Iterator[Finding]:
+    """The servers of a language model; ServiceError if one lacks something."""
+    llm.check_ready()
+    servers = list(llm.check_servers())
+    yield from servers
+    if lacking := [f"{server.name}: {server.remedy}" for server in servers if not server.present]:
+        raise ServiceError("; ".join(lacking))
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
@@ -421,8 +448,12 @@ def _passages_to_read(run: Run) -> list[list[Passage]]:
 
 def estimate_requests(run: Run, system: System, requests: Sequence[Request], asker: str) -> Work:
     name = f"{run.require_model().name} {run.experiment.llm_setting('model', '')}".strip()
-    what = f"llm {name} of the {asker}"
-    estimate = system.model.estimate(requests)
+    return _asked_work(f"llm {name} of the {asker}", system.model, requests)
+
+
+def _asked_work(what: str, model: LanguageModel, requests: Sequence[Request]) -> Work:
+    """What requests to a model take, or that their completions are stored."""
+    estimate = model.estimate(requests)
     if estimate.calls:
         return Work(what, **estimate._asdict())
     note = f"{pluralize(len(requests), 'completion is', 'completions are')} in the cache"
@@ -494,6 +525,8 @@ def requirements(run: Run) -> list[Requirement]:
         needs += experiment.reader.requirements()
     if experiment.llm:
         needs += experiment.llm.requirements()
+    if experiment.judge:
+        needs += experiment.judge.model.requirements()
     return list(dict.fromkeys(needs))
 
 

@@ -2,9 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
+from ifqa.pipeline.judge import counts_of, judge_answers, judge_inputs
 from ifqa.pipeline.read import READ, rankings_identity
 from ifqa.pipeline.retrieve import RETRIEVE
 from ifqa.pipeline.run import Run
@@ -15,6 +17,8 @@ from ifqa.plugins import code_fingerprint, source_file
 from ifqa.records import Passage, Prediction, fingerprint_questions
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import aggregate_rows
+from ifqa.scoring.measures.judged import Verdict, with_verdicts
+from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.stored_scores import QuestionRow, read_scores
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.files import sha256, write_json, write_jsonl
@@ -60,6 +64,8 @@ class Score(Stage[Run]):
         inputs |= rankings_identity(run)
         if experiment.reader:
             inputs["predictions"] = run.identity(READ)
+        if experiment.judge:
+            inputs["judge"] = judge_inputs(run, experiment.judge)
         return inputs
 
     def _older_with_size(self, run: Run) -> bool:
@@ -86,17 +92,31 @@ class Score(Stage[Run]):
         predictions: list[Prediction] = []
         if experiment.reader:
             predictions = list(predictions_of(experiment, run.questions))
-        rows = _score_rows(run, predictions)
+        scheme = experiment.scheme
+        verdicts: dict[str, Verdict] = {}
+        if experiment.judge:
+            judgement = judge_answers(run, predictions, session)
+            verdicts = judgement.verdicts
+            scheme = replace(scheme, measures=with_verdicts(scheme.measures, verdicts))
+            draft.record |= judgement.usage
+        rows = _score_rows(run, scheme, predictions)
+        for row in rows:
+            if row["id"] in verdicts:
+                row["verdict"] = verdicts[row["id"]]
         write_jsonl(draft.folder / "per_question.jsonl", rows)
         depth = experiment.retriever.k if experiment.retriever else 0
-        aggregator = aggregate_rows(rows, run.questions, experiment.scheme, depth, predictions)
+        aggregator = aggregate_rows(rows, run.questions, scheme, depth, predictions)
         scores = aggregator.scores(experiment.seed) | _failures(run)
+        if experiment.judge:
+            scores["judge"] = counts_of(experiment.judge.name, verdicts)
         selection = {"selection": run.selection} if run.selection else {}
         write_json(draft.folder / "scores.json", scores | {"of": len(run.split)} | selection)
         return []
 
 
-def _score_rows(run: Run, predictions: Sequence[Prediction]) -> list[QuestionRow]:
+def _score_rows(
+    run: Run, scheme: ScoringScheme, predictions: Sequence[Prediction]
+) -> list[QuestionRow]:
     """The row of each question, from the files of earlier stages."""
     experiment = run.experiment
     depth = experiment.retriever.k if experiment.retriever else 0
@@ -108,9 +128,7 @@ def _score_rows(run: Run, predictions: Sequence[Prediction]) -> list[QuestionRow
     rows = []
     for question, passages, prediction in zip(run.questions, ranked, answered, strict=True):
         texts = None if passages is None else [passage.text for passage in passages]
-        row = per_question.score_question(
-            question, experiment.scheme, texts, depth, read_depth, prediction
-        )
+        row = per_question.score_question(question, scheme, texts, depth, read_depth, prediction)
         rows.append(row)
     return rows
 

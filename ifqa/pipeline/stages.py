@@ -18,6 +18,7 @@ from ifqa.config.overrides import write_resolved
 from ifqa.pipeline.asking import AskingStage
 from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.pipeline.index import Index
+from ifqa.pipeline.judge import refuse_other_judge, require_judge
 from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.passages import PASSAGES
 from ifqa.pipeline.read import READ
@@ -72,23 +73,27 @@ def read(run: Run, session: Session | None = None, workers: Workers | None = Non
     return make_stage(READ, run, session, workers)
 
 
-def score(run: Run) -> Path:
-    """Score run and predictions over all questions.
+def score(run: Run, session: Session | None = None) -> Path:
+    """Score run and predictions over all questions, and have the experiment's judge, if it has
+    one, judge the answers.
 
     Writes `scores.json` and `per_question.jsonl` in the score folder.
     """
-    return make_stage(SCORE, run)
+    refuse_other_judge(run)
+    return make_stage(SCORE, run, session)
 
 
 def run(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Run the stages of an experiment that are not current, in order; returns the score folder."""
     session = session or Session()
     _ = run.questions  # raises before anything is built
+    if run.experiment.judge and not run.is_current(SCORE):
+        require_judge(run)
     prepare(run)
     with _lock_folder(run):
         for stage in stages_of(run):
             make_stage(stage, run, session, workers)
-        return score(run)
+        return score(run, session)
 
 
 def stages_of(run: Run) -> list[AskingStage]:

@@ -26,6 +26,7 @@ from ifqa.report.scores import read_content
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.intervals import report_interval
+from ifqa.scoring.measures.judged import is_judged
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction, indexes_by_name, to_percent
 from ifqa.scoring.stored_scores import (
@@ -519,6 +520,8 @@ def measure_differences(
 ) -> list[Difference]:
     """The difference in every shared measure, or in `only` those, in display order.
 
+    A language model's verdicts are shared only if the judges are the same: model, settings, prompt.
+
     ConfigError if they share no measure.
     """
     first = b.experiment if isinstance(a, StoredScores) else a.experiment
@@ -528,6 +531,8 @@ def measure_differences(
     keys = scheme.keys(b.experiment.scheme.keys(first_sample.keys()))
     if only:
         keys = [key for key in keys if key in only]
+    if a.inputs.get("judge") != b.inputs.get("judge"):
+        keys = [key for key in keys if not is_judged(key)]
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
         first_score, second_score = map(to_percent, (paired.first, paired.second))

@@ -14,6 +14,7 @@ from ifqa.outside_plugins import Kind
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import answers_of, predictions_of
 from ifqa.pipeline.stages import stages_of
 from ifqa.plugins import (
@@ -34,6 +35,7 @@ from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
 from ifqa.scoring.stored_scores import (
     QuestionRow,
     ScoresJson,
+    judge_notice,
     partial_notice,
     read_rows,
     row_score,
@@ -93,6 +95,10 @@ def show_scores(run: Run, folder: Path) -> int:
     for stage in stages_of(run):
         if manifest := run.artifact(stage.name).manifest:
             lines += _usage_lines(stage.name, manifest["record"], experiment.asked_model)
+    scoring = run.artifact(SCORE.name).manifest
+    if experiment.judge and scoring:
+        lines += _usage_lines("judge", scoring["record"], experiment.judge.name)
+        lines.append(sanitize(judge_notice(scores)))
     reading = run.artifact(READ.name).manifest if experiment.reader else None
     if reading:
         lines += _reader_lines(reading["record"])

@@ -26,6 +26,7 @@ from ifqa.report.compare import (
 )
 from ifqa.report.table import Table, p_cell, sanitize
 from ifqa.scoring.intervals import MIN_UNITS
+from ifqa.scoring.measures.judged import is_judged
 from ifqa.scoring.power import fewest_noticed
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
@@ -209,6 +210,11 @@ def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str 
     _refuse_missing_rows(a, questions)
     before, after = measured_keys(a, b, questions)
     tested = _table_keys(scheme, before)
+    if is_judged(measure):
+        raise ConfigError(
+            f"the gate does not test {measure!r}: a model's verdicts decide nothing; wanted "
+            "another measure, such as EM"
+        )
     if missing := [key for key in tested if key not in after and measure in ("", key)]:
         names = ", ".join(map(scheme.display_name, missing))
         raise ConfigError(
@@ -288,7 +294,8 @@ def refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> N
 
 
 def _table_keys(scheme: ScoringScheme, known: Collection[str]) -> list[str]:
-    """The measures to test: those of answers that tables show, and the headline of rankings.
+    """The measures to test: those of answers that tables show and that are not advisory, and the
+    headline of rankings.
 
     For systems without a reader they are the measures of rankings that tables show.
     """
@@ -296,6 +303,7 @@ def _table_keys(scheme: ScoringScheme, known: Collection[str]) -> list[str]:
         f"{measure.name}@{depth}" for measure in scheme.rankings for depth in measure.tables
     ]
     shown = [key for key in rankings if key in known]
+    known = [key for key in known if not scheme.measure(key).advisory]
     answers = scheme.table_keys(known)
     return [*answers, *shown[:1]] if answers else shown or list(known)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ifqa.config.expected import find_score
 from ifqa.report.scores import Scores, is_too_few
 from ifqa.scoring.intervals import report_interval
+from ifqa.scoring.scheme import split_key
 from ifqa.scoring.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def shown_interval(scores: Scores, measure: str) -> Interval:
     """
     value, low, high = scores[measure]
     parts = scores.content["subsets"] | scores.content.get("groups", {})
-    part = parts.get(measure.rpartition(".")[0])
+    part = parts.get(split_key(measure)[0])
     questions = part["questions"] if part else scores.questions
     if low is None or high is None or is_too_few(find_score(scores.content, measure), questions):
         return value, math.nan, math.nan

@@ -28,7 +28,7 @@ from ifqa.report.results_log import Entry
 from ifqa.report.scores import Score, score_cell
 from ifqa.report.table import NOT_RUN, STALE, Table, p_cell
 from ifqa.scoring import stored_scores
-from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
+from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme, split_key
 from ifqa.scoring.stored_scores import ScoreInterval
 
 Cell = Callable[[Entry], str]
@@ -225,9 +225,7 @@ def _groups(entry: Entry) -> list[str]:
     if entry.scores:
         return list(entry.scores.get("groups", {}))
     others = {"", MACRO, GOLD_READ, *(subset.name for subset in scheme.subsets)}
-    parts = dict.fromkeys(
-        expected.measure.rpartition(".")[0] for expected in entry.experiment.expected
-    )
+    parts = dict.fromkeys(split_key(expected.measure)[0] for expected in entry.experiment.expected)
     return [part for part in parts if part not in others]
 
 
@@ -278,11 +276,14 @@ def verdict_cell(entry: Entry) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED, OTHER_SET) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
+    unclear = scores["judge"]["unclear"] if "judge" in scores else 0
+    no_verdict = f"{pluralize(unclear, 'verdict')} neither yes nor no" if unclear else ""
     notes = (
         worst,
         stored_scores.partial_notice(scores),
         failed,
         abstained,
+        no_verdict,
         entry.facts.get("label", ""),
         entry.mark,
     )
@@ -298,7 +299,7 @@ def _expected_cell(entry: Entry) -> str:
     every = entry.experiment.expected
     groups = _groups(entry) if len(every) > _MAX_EXPECTED else []
     for expected in every:
-        part, _, measure = expected.measure.rpartition(".")
+        part, measure = split_key(expected.measure)
         if part in groups:
             continue
         name = f"{measure} ({part.replace('_', ' ')})" if part else measure
@@ -328,7 +329,7 @@ def _passages_cell(entry: Entry) -> str:
 def _distinct_schemes(entries: Iterable[Entry]) -> list[ScoringScheme]:
     """The scoring schemes of the experiments, without duplicates."""
     named = {
-        (e.benchmark, e.measures, e.root, e.split): e
+        (e.benchmark, e.measures, e.root, e.split, e.judge and e.judge.name): e
         for e in (entry.experiment for entry in entries)
     }
     return [experiment.scheme for experiment in named.values()]
@@ -423,7 +424,7 @@ def _depths_cell(entry: Entry, measure: RankingMeasure, part: str = "") -> str:
 def _score_cell(entry: Entry, measure: str) -> str:
     if entry.scores is None or (mean := find_score(entry.scores, measure)) is None:
         return ""
-    part = measure.rpartition(".")[0]
+    part, _ = split_key(measure)
     over = part_scores(entry.scores, part) if part else None
     of = f" of {over['questions']:,}" if over and "questions" in over else ""
     return f"{_format_score(mean)}{of}"

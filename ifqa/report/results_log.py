@@ -18,18 +18,26 @@ from typing import Any, NotRequired, Required
 from typing_extensions import TypedDict
 
 from ifqa.config.corpus import CorpusConfig, load_corpus
-from ifqa.config.experiment import Experiment, base_experiments, load_experiment, parse_experiment
+from ifqa.config.experiment import (
+    Experiment,
+    base_experiments,
+    load_experiment,
+    model_name,
+    parse_experiment,
+)
 from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
 from ifqa.models.ledger import ModelFacts
 from ifqa.models.places import FLAN_T5, SMOLLM2, is_packaged
+from ifqa.pipeline.judge import VERSION as JUDGE_VERSION
 from ifqa.pipeline.passages import PASSAGES
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.served import OtherServer
 from ifqa.pipeline.stages import stages_of
 from ifqa.plugins import ConfiguredPlugin, code_fingerprint, plugin_names, source_file
+from ifqa.prompting.judging import judge_prompt_path
 from ifqa.records import fingerprint_questions
 from ifqa.report.exposure import collect_models, exposure_mark
 from ifqa.retrieval import queries
@@ -264,6 +272,7 @@ def _identity_sections(experiment: Experiment) -> dict[str, object]:
         "retriever": experiment.retriever,
         "reader": experiment.reader,
         "llm": experiment.llm,
+        "judge": experiment.judge,
     }
     return sections | {key: plugin.identity_section for key, plugin in plugins.items() if plugin}
 
@@ -288,10 +297,14 @@ def list_needs(experiment: Experiment) -> tuple[str, ...]:
         needs.append(_WEIGHTS[reader])
     if uses_hub or (reader in _ON_GPU and not is_shipped):
         needs.append("a GPU")
-    if experiment.llm and experiment.llm.name == "openai":
-        has_address = experiment.llm_setting("base_url")
-        needs.append("a language model's server" if has_address else "a key")
-    return tuple(needs)
+    judge = experiment.judge.model if experiment.judge else None
+    for model in (experiment.llm, judge):
+        if model and model.name == "openai":
+            has_address = model.section().get("base_url")
+            needs.append("a language model's server" if has_address else "a key")
+    if judge and judge.name != "openai":
+        needs.append(f"the judge {model_name(judge)}")
+    return tuple(dict.fromkeys(needs))
 
 
 def _needs_of_sources(corpus: CorpusConfig) -> list[str]:
@@ -404,10 +417,12 @@ def collect_facts(run: Run) -> RunFacts:
         facts["run"] = rankings["sha256"]
     if corpus:
         facts["passages"] = corpus["passages"]
-    if usages := [record["spent"] for record in stages.values() if "spent" in record]:
+    # Those that may ask a model: the score stage asks a judge
+    asking = [*stages.values(), _record_of(run.artifact(SCORE.name))]
+    if usages := [record["spent"] for record in asking if "spent" in record]:
         costs = [usage["cost"] for usage in usages if usage["cost"] is not None]
         facts["cost"] = sum(costs) if len(costs) == len(usages) else None
-        facts["tokens"] = sum(sum(record["took"]) for record in stages.values() if "took" in record)
+        facts["tokens"] = sum(sum(record["took"]) for record in asking if "took" in record)
     if model := experiment.llm_setting("model"):
         facts["model"] = model
     if served_as := experiment.llm_setting("served_as"):
@@ -462,8 +477,9 @@ def compute_identities(run: Run) -> dict[str, str]:
 
     "code": the plugins, by version or by the SHA-256 of their files; "corpus": the settings of its
     sources and of the searched indexes, without paths; "questions"; "training": the training
-    questions, if the benchmark has some; "files": the files that retriever and reader read. A key
-    is left out if its files are missing.
+    questions, if the benchmark has some; "files": the files that retriever and reader read;
+    "judge": a judge's prompt, and how its replies are read. A key is left out if its files are
+    missing.
     """
     experiment = run.experiment
     identities = {"code": compute_fingerprint(_code_fingerprints(run))}
@@ -478,6 +494,12 @@ def compute_identities(run: Run) -> dict[str, str]:
         identities["files"] = compute_fingerprint(
             {plugin.kind: _file_hashes(run.fingerprint(plugin)) for plugin in experiment.asked}
         )
+    if experiment.judge:
+        with suppress(IfqaError):
+            path = judge_prompt_path(experiment.judge.prompt, experiment.root)
+            identities["judge"] = compute_fingerprint(
+                {"version": JUDGE_VERSION, "prompt": sha256(path)}
+            )
     if run.corpus:
         identities["corpus"] = compute_fingerprint(
             _corpus_settings(run.corpus.corpus, experiment.indexes)
@@ -489,7 +511,8 @@ def _code_fingerprints(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
     steps = list(experiment.retriever.steps) if experiment.retriever else []
-    others = (experiment.reader, experiment.llm)
+    judge = experiment.judge.model if experiment.judge else None
+    others = (experiment.reader, experiment.llm, judge)
     plugins: list[ConfiguredPlugin[Any]] = [*steps, *(plugin for plugin in others if plugin)]
     code: dict[str, object] = {
         f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark)),

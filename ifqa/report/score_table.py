@@ -17,7 +17,7 @@ from ifqa.errors import ConfigError, unknown_name
 from ifqa.formatting import is_formula, one_decimal, pluralize, printable_line
 from ifqa.report.compare import ScoredExperiment, comparable_questions, measure_differences
 from ifqa.report.table import Table, latex_text, markdown_cell
-from ifqa.scoring.scheme import GOLD_READ, MACRO
+from ifqa.scoring.scheme import GOLD_READ, MACRO, split_key
 from ifqa.scoring.statistics import holm_correction
 from ifqa.scoring.stored_scores import partial_notice, row_score
 
@@ -358,7 +358,7 @@ def _check_columns(scored: Scored, columns: Sequence[str]) -> None:
 
 
 def _low_is_best(scored: Scored, column: str) -> bool:
-    key = column.rpartition(".")[2]
+    _, key = split_key(column)
     schemes = [run.experiment.scheme for row in scored for run in row]
     return any(key in scheme.keys([key]) and not scheme.best_value(key) for scheme in schemes)
 
@@ -414,7 +414,7 @@ def _counted_questions(run: ScoredExperiment, column: str) -> str:
     """The ids of the questions that a score counts: of "gold_read.EM", those whose reader got a
     gold passage.
     """
-    part, _, key = column.rpartition(".")
+    part, key = split_key(column)
     rows = [
         row
         for row in run.rows.values()
@@ -511,7 +511,7 @@ def _compare(
 
 def _paired_p(a: ScoredExperiment, b: ScoredExperiment, column: str) -> float | None:
     """The p-value of two experiments in a column; None if there is no test of that column."""
-    part, _, key = column.rpartition(".")
+    part, key = split_key(column)
     questions = comparable_questions(a, b)
     if part in (MACRO, GOLD_READ):
         return None

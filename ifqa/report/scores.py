@@ -165,6 +165,8 @@ class Scores:
         for table in self.tables():
             table.show(console)
         console.print(self._counts(), soft_wrap=True)
+        if notice := stored_scores.judge_notice(self.content):
+            console.print(sanitize(notice), soft_wrap=True)
 
     def _repr_html_(self) -> str:
         tables = "".join(table._repr_html_() for table in self.tables())

@@ -17,6 +17,7 @@ from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.exact_match import CONTAINS, EM, F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
+from ifqa.scoring.measures.judged import JUDGED, is_judged, judged_measure
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.scoring.stored_scores import QuestionRow
 
@@ -82,14 +83,16 @@ class ScoringScheme:
         """
         first = []
         second = []
-        for measure in self.measures:
+        measures = [measure for measure in self.measures if not measure.advisory]
+        for measure in measures:
             depths = measure.tables if isinstance(measure, RankingMeasure) else ()
             tables = [f"{measure.name}@{depth}" for depth in depths]
             first += [*tables, *measure.keys] if measure.headline else []
             second += (
                 [*tables, *measure.keys] if tables or measure.headline or measure.in_tables else []
             )
-        return next((key for key in (*first, *second, *self._measures) if key in known), "")
+        rest = [key for key, measure in self._measures.items() if not measure.advisory]
+        return next((key for key in (*first, *second, *rest) if key in known), "")
 
     def best_value(self, key: str) -> float:
         """The best possible value: 1, or 0 if lower is better."""
@@ -113,10 +116,12 @@ def load_scheme(
     root: Path = Path(),
     split: str = "",
     plugins: Plugins | None = None,
+    judge: str = "",
 ) -> ScoringScheme:
     """A benchmark's scheme for a split, with `extra` measures by name or as "my_module:MEASURE".
 
-    Files are found below `root`.
+    Files are found below `root`. If `judge` names a language model, its verdicts are a measure
+    behind those of answers that tables show.
     """
     benchmark = (plugins or Plugins(root)).benchmark(name)
     default = default_scheme()
@@ -124,6 +129,12 @@ def load_scheme(
         *(benchmark.measures or default.measures),
         *(load_measure(measure, root) for measure in extra),
     )
+    names = [measure.name for measure in measures]
+    _check_names(name, "measure", names)
+    row_keys = [measure.name for measure in measures if not isinstance(measure, RankingMeasure)]
+    _check_names(name, "measure", row_keys, {*QuestionRow.__annotations__})
+    if judge:
+        measures = _with_judged(measures, judge)
     unit = benchmark.unit(split)
     measures = tuple(
         replace(measure, unit=unit) if measure.unit == "question" else measure
@@ -131,11 +142,34 @@ def load_scheme(
     )
     subsets, groups = benchmark.parts(split)
     subsets = subsets if benchmark.measures or subsets else default.subsets
-    _check_names(name, "measure", [measure.name for measure in measures])
-    row_keys = [measure.name for measure in measures if not isinstance(measure, RankingMeasure)]
-    _check_names(name, "measure", row_keys, {*QuestionRow.__annotations__})
     _check_names(name, "subset", [subset.name for subset in subsets], {GOLD_READ, MACRO})
     return ScoringScheme(measures, tuple(subsets), groups)
+
+
+def _with_judged(measures: Sequence[AnyMeasure], model: str) -> tuple[AnyMeasure, ...]:
+    """The measures with a model's verdicts, behind the last measure of answers that tables show."""
+    shown = [
+        number
+        for number, measure in enumerate(measures, start=1)
+        if isinstance(measure, Measure) and (measure.headline or measure.in_tables)
+    ]
+    place = shown[-1] if shown else len(measures)
+    return (*measures[:place], judged_measure(model), *measures[place:])
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The part of the questions that a score's name begins with, and the measure's key:
+    "numeric.EM" -> ("numeric", "EM").
+
+    The part is empty if there is none. The name of a judge may have dots.
+    """
+    if is_judged(key):
+        return "", key
+    part, dot, model = key.partition(f".{JUDGED}")
+    if dot:
+        return part, f"{JUDGED}{model}"
+    part, _, name = key.rpartition(".")
+    return part, name
 
 
 def _check_names(
@@ -146,7 +180,7 @@ def _check_names(
             raise PluginError(
                 f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' or '@'"
             )
-        if name in taken or name in names[:index]:
+        if name in taken or name in names[:index] or is_judged(name):
             raise ConfigError(
                 f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another"
             )

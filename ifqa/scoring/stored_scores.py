@@ -33,6 +33,7 @@ class QuestionRow(TypedDict):
     answer: NotRequired[str]
     candidate: NotRequired[str]
     factual: NotRequired[str]
+    verdict: NotRequired[str]  # on the answer, by the experiment's judge
 
 
 class ScoreInterval(TypedDict):
@@ -99,6 +100,21 @@ class CalibrationCurves(TypedDict):
 
 
 @final
+class JudgeCounts(TypedDict):
+    """The verdicts of an experiment's judge, by their kind: answers that are an exact match, which
+    it was not asked about, those that mean the same or not, replies that are neither yes nor no,
+    and answers that do not fit its window. The last three count as not the same.
+    """
+
+    model: str
+    exact: Natural
+    same: Natural
+    different: Natural
+    unclear: Natural
+    too_long: Natural
+
+
+@final
 class ScoresJson(TypedDict):
     """The scores that `Aggregator.scores` returns.
 
@@ -121,6 +137,29 @@ class ScoresJson(TypedDict):
     retry: NotRequired[Natural]  # questions without a complete answer, which the next run retries
     # Questions whose request failed for good; absent if there are none
     stored_failures: NotRequired[Natural]
+    judge: NotRequired[JudgeCounts]  # if a language model judged the answers
+
+
+def judge_notice(scores: ScoresJson) -> str:
+    """How many answers a judge was asked about, and what it said, in a sentence; empty without
+    one.
+    """
+    counts = scores.get("judge")
+    if counts is None:
+        return ""
+    asked = counts["same"] + counts["different"] + counts["unclear"]
+    said = f"says that {counts['same']:,} mean the same"
+    notice = (
+        f"{counts['model']} was asked about {pluralize(asked, 'answer')} that "
+        f"{'is' if asked == 1 else 'are'} no exact match, and {said}"
+    )
+    if counts["unclear"]:
+        replies = pluralize(counts["unclear"], "reply", "replies")
+        notice += f"; {replies}, neither yes nor no, counted as not the same"
+    if counts["too_long"]:
+        answers = pluralize(counts["too_long"], "answer")
+        notice += f"; {answers}, too long to ask about, counted as not the same"
+    return f"{notice}."
 
 
 def read_scores(folder: Path) -> ScoresJson:

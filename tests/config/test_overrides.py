@@ -179,7 +179,11 @@ def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
     ("tables", "changes", "complaint"),
     [
         (OPEN, {"retreiver": "gold"}, "unknown setting 'retreiver'; did you mean 'retriever'?"),
-        (OPEN, {"benchmark": "ifqa"}, "unknown setting 'benchmark'; known: corpus, k, limit, llm,"),
+        (
+            OPEN,
+            {"benchmark": "ifqa"},
+            "unknown setting 'benchmark'; known: corpus, judge.…, k, limit, llm,",
+        ),
         (OPEN, {"retriever": "bm52"}, "unknown retriever 'bm52'; did you mean 'bm25'?"),
         (
             OPEN,
@@ -337,3 +341,66 @@ def test_a_variant_is_named_after_its_base():
     assert override(base(), {"k": 5}).display_name == "x+k=5"
     write_resolved(variant)
     assert load_experiment(variant.name) == variant
+
+
+def judged(**more):
+    """A span reader's experiment with a judge at a server."""
+    return base(judge={"name": "openai", "model": "m", **more})
+
+
+def test_a_judge_is_in_the_name():
+    changed = override(base(), {"judge.model": "gpt-4.1-mini"})
+    assert changed.name == "x+judge.model=gpt-4.1-mini"
+    assert changed.judge is not None
+    assert changed.judge.name == "gpt-4.1-mini"
+    assert "judged by gpt-4.1-mini" in [measure.name for measure in changed.scheme.measures]
+
+
+def test_a_judge_is_read_back_unchanged():
+    changed = override(base(), {"judge.model": "m", "judge.prompt": "mine"})
+    assert parse_experiment(changed.name, as_sections(changed), "x.toml") == changed
+
+
+def test_a_cap_holds_for_the_judge_of_a_reader_without_a_model():
+    changed = override(judged(), {"llm.max_cost": 2.0})
+    assert changed.name == "x"
+    assert changed.judge is not None
+    assert changed.judge.model.section()["max_cost"] == 2.0
+    assert changed.llm is None
+
+
+def test_a_cap_holds_for_the_reader_with_its_judge():
+    changed = override(
+        base(CLOSED, judge={"name": "openai", "model": "n"}), {"llm.max_total_tokens": 9}
+    )
+    assert changed.judge is not None
+    assert changed.judge.model.section()["max_total_tokens"] == 9
+    assert changed.llm_setting("max_total_tokens") == 9
+
+
+def test_a_judge_has_the_caps_of_the_files_model():
+    tables = CLOSED | {"llm": CLOSED["llm"] | {"max_cost": 3.0}}
+    experiment = base(tables, judge={"name": "openai", "model": "n"})
+    assert experiment.judge is not None
+    assert experiment.judge.model.section()["max_cost"] == 3.0
+
+
+def test_a_judge_keeps_its_prompt_with_another_model():
+    changed = override(judged(prompt="mine"), {"judge.name": "llama-cpp", "judge.model": "x.gguf"})
+    assert changed.judge is not None
+    assert changed.judge.prompt == "mine"
+
+
+def test_a_judge_goes_with_the_reader():
+    assert override(judged(), {"reader": "none"}).judge is None
+
+
+def test_a_judge_without_a_reader_is_refused():
+    tables = {key: value for key, value in OPEN.items() if key != "reader"}
+    with refused(r"\[judge\] judges answers; wanted a \[reader\]"):
+        base(tables, judge={"model": "m"})
+
+
+def test_a_judges_unknown_setting_is_refused():
+    with refused("modle"):
+        base(judge={"name": "openai", "model": "m", "modle": "n"})
