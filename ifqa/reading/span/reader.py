@@ -433,7 +433,8 @@ class Extractive(Reader):
         files = [fingerprint_weights(folder)]
         if (folder / CALIBRATION_FILE).exists():
             files.append(sha256(folder / CALIBRATION_FILE))
-        if used_skim(settings):
+        # The part stored for documents makes no reading stale, as the thresholds next to it do not
+        if settings.skim:
             files.append(fingerprint_weights(BUNDLED_WEIGHTS))
         if len(files) == 1:
             return files[0]
