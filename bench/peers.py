@@ -150,7 +150,9 @@ def take_turns(
     """The costs of each way's rounds; every other round the order is reversed."""
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
     for number in range(rounds):
-        order = list(ways) if number % 2 == 0 else list(reversed(ways))
+        order = list(ways)
+        if number % 2:
+            order.reverse()
         for name in order:
             ways[name].prepare()
             cpu_before = cpu()
@@ -293,7 +295,8 @@ def shared_tokens(extracted: Path, dump: Path) -> str:
         for line in path.read_text(encoding="utf-8").splitlines()
     )
     texts = {record["id"]: record["text"] for record in records}
-    pages = [page for page in pages_of(dump) if page.id in texts]
+    # One copy of each page
+    pages = {page.title: page for page in pages_of(dump) if page.id in texts}.values()
     shares = []
     for profile in PROFILES:
         ours = theirs = common = 0
@@ -599,7 +602,7 @@ def fid(task: Task) -> Iterator[Comparison]:
         same = sum(a == b for a, b in zip(outputs["ours"], outputs[name], strict=True))
         return f"{same} of {len(questions)} answers are the same"
 
-    ways = {
+    ways: dict[str, tuple[Callable[..., list[Any]], str]] = {
         "FiD's method": (fid_ways.original, "eager"),
         "FiD's method, padded to the longest, SDPA": (
             partial(fid_ways.original, length=0),

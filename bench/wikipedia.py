@@ -30,13 +30,13 @@ from pathlib import Path
 
 from ifqa.corpus.wikipedia.dump import Page, parse_pages
 from ifqa.corpus.wikipedia.source import split_article
-from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.storage.files import unpack
 
 MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
 ENWIKI = 20e9  # bytes of enwiki-20220501-pages-articles-multistream.xml.bz2, about
-PROFILES = ("release", "ifqa")
+PROFILES: tuple[Profile, ...] = ("release", "ifqa")
 
 
 def pages_of(path: Path) -> Iterator[Page]:
@@ -124,7 +124,9 @@ def cost(command: list[str], folder: Path) -> tuple[float, float]:
 
 
 def speed(dump: Path, megabytes: float, folder: Path, rounds: int) -> None:
-    commands = {profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES}
+    commands: dict[str, list[str]] = {
+        profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES
+    }
     commands["mwparserfromhell"] = [sys.executable, __file__, "strip_code", str(dump)]
     script = f"import bz2; h = bz2.open({str(dump)!r})\nwhile h.read(1 << 20): pass"
     commands["bz2 alone"] = [sys.executable, "-c", script]

@@ -1,5 +1,7 @@
 """The benchmark of other programs: turns, ratios, and runs of which the rankings are compared."""
 
+from functools import partial
+
 import peers as benchmark
 import pytest
 from peers import Cost, Way
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 def test_every_other_round_the_order_is_reversed():
     ran = list[str]()
-    ways = {name: Way(lambda name=name: ran.append(name)) for name in ("ours", "theirs")}
+    ways = {name: Way(partial(ran.append, name)) for name in ("ours", "theirs")}
     benchmark.take_turns(ways, 3, lambda: 0.0)
     assert ran == ["ours", "theirs", "theirs", "ours", "ours", "theirs"]
 
