@@ -17,6 +17,7 @@ learned sparse encoder against `SparseEncoder(model).encode_document(texts)`, wi
 import argparse
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,7 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
     ways: dict[str, Callable[[], Any]] = {
         "sentence-transformers": lambda: plain.encode(texts, show_progress_bar=False)
     }
-    ways |= {
-        name: lambda encoder=encoder: encoder.encode_passages(chosen)
-        for name, encoder in encoders.items()
-    }
+    ways |= {name: partial(encoder.encode_passages, chosen) for name, encoder in encoders.items()}
     for encoder in (
         plain.encode(texts[:64]),
         *(encoder.encode_passages(chosen[:64]) for encoder in encoders.values()),
@@ -111,7 +109,7 @@ def sparse(passages: list[Passage], arguments: argparse.Namespace) -> None:
     }
     for precision in arguments.precisions:
         ours = open_sparse_encoder(arguments.model, precision, "cpu")
-        ways[precision] = lambda ours=ours: passage_weights(ours, False, chosen)
+        ways[precision] = partial(passage_weights, ours, False, chosen)
     best = best_seconds(ways, arguments.rounds)
     for name, seconds in best.items():
         ratio = best["sentence-transformers"] / seconds

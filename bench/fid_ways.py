@@ -249,7 +249,7 @@ def network(shape: str, device: torch.device, seed: int) -> FusionInDecoder:
     with device:
         model = FusionInDecoder(config)
     model.config.eos_token_id = NEVER
-    model.generation_config.eos_token_id = NEVER  # type: ignore[union-attr]
+    model.generation_config.eos_token_id = NEVER
     return model
 
 

@@ -50,14 +50,25 @@ def server(experiment: str, *flags: str) -> Iterator[tuple[str, float]]:
             assert process.wait(90) == 0
 
 
-def memory(url: str) -> int:
-    """The resident memory in MB of the process that listens at the address."""
+def process_of(url: str) -> psutil.Process:
+    """The process that listens at the address."""
     port = int(url.rpartition(":")[2])
     listening = (
         connection for connection in psutil.net_connections("tcp") if connection.status == "LISTEN"
     )
     [pid] = {connection.pid for connection in listening if connection.laddr.port == port}
-    return round(psutil.Process(pid).memory_info().rss / 1e6)
+    return psutil.Process(pid)
+
+
+def memory(url: str) -> int:
+    """The resident memory in MB of the process that listens at the address."""
+    return round(process_of(url).memory_info().rss / 1e6)
+
+
+def sample_questions() -> list[str]:
+    return [
+        question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split)
+    ]
 
 
 def load(
@@ -129,9 +140,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--flat", type=int, default=0)
     arguments = parser.parse_args()
-    texts = [
-        question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split)
-    ]
+    texts = sample_questions()
     questions = list(islice(cycle(texts), arguments.questions))
     local = {}
     with ifqa.open(arguments.experiment) as system:

@@ -1,23 +1,21 @@
-"""Compares the passage builder with WikiExtractor and mwparserfromhell: text, speed and memory.
+"""Measures the passage builder: markup left in the text, speed and memory.
 
-    pip install mwparserfromhell; python -m venv /tmp/we && /tmp/we/bin/pip install wikiextractor==3.1.0
-    python bench/wikipedia.py text    DUMP [MORE.xml ...] --wikiextractor /tmp/we/bin/python
-    python bench/wikipedia.py speed   DUMP --copies 20    --wikiextractor /tmp/we/bin/python
+    pip install mwparserfromhell
+    python bench/wikipedia.py text    DUMP [MORE.xml ...]
+    python bench/wikipedia.py speed   DUMP [MORE.xml ...] --copies 20
     python bench/wikipedia.py workers DUMP --copies 100
     python bench/wikipedia.py memory  DUMP --copies 330
 
-`text` counts markup and numbers in the text, and the tokens shared with WikiExtractor on the same
-pages. `speed` measures CPU seconds of all processes for a multistream dump of copies of DUMP's
-pages with new page ids: `ifqa passages` from start to finished folder, WikiExtractor likewise, and
-mwparserfromhell's strip_code over the same pages, decompressed, parsed and split by ifqa. `workers`
-measures wall time of one and two processes. `memory` measures the peak of all processes, for 1 and
-`--copies` copies of DUMP.
+`text` counts markup and numbers in the text. `speed` measures CPU seconds of all processes for a
+multistream dump of copies of DUMP's pages with new page ids: `ifqa passages` from start to finished
+folder, and mwparserfromhell's strip_code over the same pages, decompressed, parsed and split by
+ifqa. `workers` measures wall time of one and two processes. `memory` measures the peak of all
+processes, for 1 and `--copies` copies of DUMP. `peers.py` compares with WikiExtractor.
 """
 
 import argparse
 import bz2
 import html
-import json
 import os
 import re
 import resource
@@ -25,21 +23,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import Pool
 from pathlib import Path
 
 from ifqa.corpus.wikipedia.dump import Page, parse_pages
 from ifqa.corpus.wikipedia.source import split_article
-from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.storage.files import unpack
 
 MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
 ENWIKI = 20e9  # bytes of enwiki-20220501-pages-articles-multistream.xml.bz2, about
-PROFILES = ("release", "ifqa")
+PROFILES: tuple[Profile, ...] = ("release", "ifqa")
 
 
 def pages_of(path: Path) -> Iterator[Page]:
@@ -51,21 +48,7 @@ def tokens(text: str) -> list[str]:
     return re.findall(r"\w+", html.unescape(text).lower())
 
 
-def extractor_command(python: str, output: Path, dump: Path, *flags: str) -> list[str]:
-    return [
-        python,
-        "-m",
-        "wikiextractor.WikiExtractor",
-        "--json",
-        "-q",
-        *flags,
-        "-o",
-        str(output),
-        str(dump),
-    ]
-
-
-def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
+def text(files: list[Path]) -> None:
     # A page may be in two files
     pages = list({page.id: page for file in files for page in pages_of(file)}.values())
     texts = {
@@ -82,40 +65,22 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
             f"{profile}: {len(pages)} pages, {words:,} words, {share:.2f} marks of markup in "
             f"10,000 {marks or ''}"
         )
-    extracted = {}
-    for number, file in enumerate(files):
-        output = folder / f"{number}"
-        command = extractor_command(wikiextractor, output, file.resolve())
-        subprocess.run(command, check=True, capture_output=True, cwd=folder)
-        for path in output.rglob("wiki_*"):
-            extracted |= {
-                record["id"]: record["text"]
-                for record in map(json.loads, path.read_text().splitlines())
-            }
-    for profile, text in texts.items():
-        pairs = [
-            (tokens(text[page.id]), tokens(extracted[page.id]))
-            for page in pages
-            if page.id in extracted
-        ]
-        common = sum((Counter(ours) & Counter(theirs)).total() for ours, theirs in pairs)
-        precision, recall = (common / sum(map(len, side)) for side in zip(*pairs, strict=True))
-        print(
-            f"{profile} against WikiExtractor on {len(extracted)} pages: precision "
-            f"{precision:.4f}, recall {recall:.4f}"
-        )
 
 
-def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
-    """Write a multistream dump with copies of a real dump's pages, each copy with new ids.
+def copies_of(paths: Sequence[Path], copies: int, out: Path) -> tuple[Path, float]:
+    """Write a multistream dump with copies of real dumps' pages, each copy with new ids.
 
     Returns its path and MB of XML.
     """
-    xml = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
-    pages = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL)
-    start = xml.index(b"  <page>")
+    dumps = [
+        bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
+        for path in paths
+    ]
+    pages = [page for xml in dumps for page in re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL)]
+    # With the first dump's description of its wiki, which WikiExtractor needs
+    header = dumps[0][: dumps[0].index(b"  <page>")]
     with out.open("wb") as handle, Pool() as pool:
-        handle.write(bz2.compress(xml[:start]))
+        handle.write(bz2.compress(header))
         for streams in pool.imap(
             _copy, ((pages, copy * (len(pages) + 100)) for copy in range(copies))
         ):
@@ -158,11 +123,10 @@ def cost(command: list[str], folder: Path) -> tuple[float, float]:
     )
 
 
-def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds: int) -> None:
-    commands = {profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES}
-    commands["WikiExtractor"] = extractor_command(
-        wikiextractor, folder / "extracted", dump, "--processes", "1"
-    )
+def speed(dump: Path, megabytes: float, folder: Path, rounds: int) -> None:
+    commands: dict[str, list[str]] = {
+        profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES
+    }
     commands["mwparserfromhell"] = [sys.executable, __file__, "strip_code", str(dump)]
     script = f"import bz2; h = bz2.open({str(dump)!r})\nwhile h.read(1 << 20): pass"
     commands["bz2 alone"] = [sys.executable, "-c", script]
@@ -176,11 +140,8 @@ def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds
             least[name] = min(least[name], cost(command, folder)[0])
     rates = {name: megabytes / seconds for name, seconds in least.items()}
     for name, rate in rates.items():
-        ratios = ", ".join(
-            f"{rate / rates[other]:5.2f} x {other}"
-            for other in ("WikiExtractor", "mwparserfromhell")
-        )
-        print(f"{name:17} {rate:6.2f} MB of XML a CPU second; {ratios}")
+        ratio = f"{rate / rates['mwparserfromhell']:5.2f} x mwparserfromhell"
+        print(f"{name:17} {rate:6.2f} MB of XML a CPU second; {ratio}")
     for profile in PROFILES:
         minutes = least[profile] * ENWIKI / dump.stat().st_size / 16 / 60
         print(
@@ -248,31 +209,28 @@ def main() -> None:
     )
     parser.add_argument("part", choices=["text", "speed", "workers", "memory", "strip_code"])
     parser.add_argument("dumps", nargs="+", type=Path)
-    parser.add_argument(
-        "--wikiextractor", default=sys.executable, help="a Python that has WikiExtractor"
-    )
     parser.add_argument("--copies", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    dump = arguments.dumps[0].resolve()
+    dumps = arguments.dumps
     if arguments.part == "strip_code":
-        return strip_code(dump)
+        return strip_code(dumps[0])
+    if arguments.part == "text":
+        return text(dumps)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if arguments.part == "text":
-            return text(arguments.dumps, arguments.wikiextractor, folder)
-        copied, megabytes = copies_of(dump, arguments.copies, folder / "many.xml.bz2")
+        copied, megabytes = copies_of(dumps, arguments.copies, folder / "many.xml.bz2")
         packed = copied.stat().st_size / 1e6
         print(
             f"{arguments.copies} copies: {megabytes:.1f} MB of XML, {packed:.1f} MB compressed",
             flush=True,
         )
         if arguments.part == "speed":
-            speed(copied, megabytes, arguments.wikiextractor, folder, arguments.rounds)
+            speed(copied, megabytes, folder, arguments.rounds)
         elif arguments.part == "workers":
             two_workers(copied, folder, arguments.rounds)
         else:
-            memory([copies_of(dump, 1, folder / "one.xml.bz2"), (copied, megabytes)], folder)
+            memory([copies_of(dumps, 1, folder / "one.xml.bz2"), (copied, megabytes)], folder)
     return None
 
 
