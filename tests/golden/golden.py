@@ -22,12 +22,8 @@ ROOT = HERE.parent.parent
 
 EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
 DERIVED = ("root", "measures", "plugins", "scheme")  # fields that no experiment file sets
-LATER = (
-    "judge",
-    "sample",
-    "stratified",
-    "title",
-)  # left out if empty, so that older hashes stay valid
+# Left out if empty, so that older hashes stay valid
+LATER = ("judge", "sample", "stratified", "title")
 
 
 def sha(content: bytes) -> str:
