@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -162,17 +162,18 @@ class Extractive(Reader):
         self._documents = load_document_thresholds(self.folder, weights)
         if self._documents and self.calibration and not threshold:
             self.document_thresholds = (self._documents.confidence, self._documents.answerable)
-        self._skims_documents_alone = settings.skim is None
+        self._settings = settings
+        self._root = root
         self._skim = used_skim(settings)
-        self._skimmer = self._open_skimmer(settings, root) if self._skim else None
-        if self._skimmer:
+        if settings.skim:  # unset, the default weights are opened for the first document
             self.trained_on |= self._skimmer.trained_on
         # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in
         # Japanese: bench/languages.py
         self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""
 
-    def _open_skimmer(self, settings: Settings, root: Path) -> "Extractive":
-        """The reader with the default weights.
+    @cached_property
+    def _skimmer(self) -> "Extractive":
+        """The reader with the default weights, opened when it is first needed.
 
         Raises:
             ConfigError: these weights are the default ones, or were trained on another split
@@ -183,6 +184,7 @@ class Extractive(Reader):
                 f"skim = {self._skim:g} is for other weights than the default ones, which would "
                 "read everything twice; set reader.skim=0"
             )
+        settings = self._settings
         skimmer = Extractive(
             Extractive.Settings(
                 rank_weight=settings.rank_weight,
@@ -190,7 +192,7 @@ class Extractive(Reader):
                 precision=settings.precision,
                 batch_tokens=settings.batch_tokens,
             ),
-            root=root,
+            root=self._root,
         )
         if skimmer.family != self.family:
             raise ConfigError(
@@ -222,9 +224,9 @@ class Extractive(Reader):
         advance: ProgressCallback = no_progress,
     ) -> list["ReadAnswer"]:
         """Predictions before confidence and abstention."""
-        readings = self._encode(questions, passages)
-        if self._skimmer:
-            readings = self._without_unlikely(readings, self._skimmer)
+        readings: Sequence[_Reading] = self._encode(questions, passages)
+        if self._skim:
+            readings = self._without_unlikely(readings)
         answers = self._read(readings, self._precision)
         if self._precision != self._close_precision:
             close = [
@@ -239,15 +241,14 @@ class Extractive(Reader):
         advance(len(questions))
         return answers
 
-    def _without_unlikely(
-        self, readings: Sequence["_Reading"], skimmer: "Extractive"
-    ) -> list["_Reading"]:
+    def _without_unlikely(self, readings: Sequence["_Reading"]) -> Sequence["_Reading"]:
+        is_asked_for = self._settings.skim is not None
         skimmed = [
-            reading
-            for reading in readings
-            if not self._skims_documents_alone or _is_of_documents(reading.ranking)
+            reading for reading in readings if is_asked_for or _is_of_documents(reading.ranking)
         ]
-        likely = skimmer.likely_passages(
+        if not skimmed:
+            return readings
+        likely = self._skimmer.likely_passages(
             [reading.question for reading in skimmed],
             [reading.ranking for reading in skimmed],
             self._skim,

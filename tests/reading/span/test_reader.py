@@ -260,6 +260,24 @@ def copied_weights(tmp_path):
     return shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "weights")
 
 
+@pytest.fixture
+def texts_read(monkeypatch):
+    """Returns the texts of the passages that a reader reads from then on, in their order."""
+
+    def watch(reader):
+        texts: list[str] = []
+        candidates = reader._candidates
+
+        def recorded(pairs, dtype):
+            texts.extend(pair.text for pair in pairs)
+            return candidates(pairs, dtype)
+
+        monkeypatch.setattr(reader, "_candidates", recorded)
+        return texts
+
+    return watch
+
+
 def test_passages_that_may_have_the_answer_are_the_likely_ones(reader):
     everything, best = (
         reader.likely_passages(QUESTIONS[:1], PASSAGES[:1], part) for part in (1e-30, 0.9)
@@ -273,16 +291,9 @@ def test_the_only_passage_of_a_question_is_likely_without_being_read(reader, mon
     assert reader.likely_passages(QUESTIONS[:1], [[]], 0.9) == [frozenset()]
 
 
-def test_unlikely_passages_are_not_read(copied_weights, monkeypatch):
+def test_unlikely_passages_are_not_read(copied_weights, texts_read):
     reader = extractive(weights=str(copied_weights), precision="float32", skim=0.9)
-    read: list[str] = []
-    candidates = reader._candidates
-
-    def recorded(pairs, dtype):
-        read.extend(pair.text for pair in pairs)
-        return candidates(pairs, dtype)
-
-    monkeypatch.setattr(reader, "_candidates", recorded)
+    read = texts_read(reader)
     [prediction] = reader.answer(QUESTIONS[:1], PASSAGES[:1])
     assert read == TEXTS[0][:1]
     assert prediction.answer == "Anselm Crossing"
@@ -312,19 +323,12 @@ def test_a_skim_of_0_reads_all_passages():
 @pytest.mark.parametrize(
     ("ids", "read"), [(["a.md#0:line=1", "a.md#1:line=2"], [0]), (["a1", "a2"], [0, 1])]
 )
-def test_unasked_only_passages_of_documents_are_skipped(copied_weights, monkeypatch, ids, read):
+def test_unasked_only_passages_of_documents_are_skipped(copied_weights, texts_read, ids, read):
     thresholds = {"confidence": 0, "answerable": 0, "skim": 0.9}
     digest = fingerprint_weights(copied_weights)
     (copied_weights / "documents.json").write_text(json.dumps(thresholds | {"weights": digest}))
     reader = extractive(weights=str(copied_weights), precision="float32")
-    texts: list[str] = []
-    candidates = reader._candidates
-
-    def recorded(pairs, dtype):
-        texts.extend(pair.text for pair in pairs)
-        return candidates(pairs, dtype)
-
-    monkeypatch.setattr(reader, "_candidates", recorded)
+    texts = texts_read(reader)
     passages = [replace(passage, id=name) for passage, name in zip(PASSAGES[0], ids, strict=True)]
     reader.answer(QUESTIONS[:1], [passages])
     assert texts == [TEXTS[0][n] for n in read]
