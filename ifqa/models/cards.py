@@ -55,6 +55,15 @@ SOURCES: Mapping[str, DataSource] = {
     "timeqa-human-hard": _TIMEQA,
     "qamr": DataSource("QAMR", "MIT", "qamr", "Michael et al., NAACL 2018"),
     "nq-swap": DataSource("NQ-Swap", "MIT", "nq-swap", "Longpre et al., EMNLP 2021"),
+    "documents": DataSource(
+        "files of Debian's packages",
+        "the free licences of Debian main",
+        "debian-documents",
+        "bench/reading-questions-files.tsv",
+    ),
+    "written": DataSource(
+        "documents written for ifqa", LICENCE, "ifqa-documents", "bench/reading-documents.jsonl"
+    ),
 }
 
 
