@@ -77,6 +77,11 @@ class Extractive(EpochTrainer):
         weights are averaged (Wortsman et al. 2022, "Model soups"). They stay in the folder `seeds`
         until the last is done.
         """
+        start_share: PartShare = 0.0
+        """The start's share in the averaged weights (Wortsman et al. 2022, "Robust fine-tuning of
+        zero-shot models"). The counterfactual questions have passages of one kind, and training on
+        them alone unlearns others, such as tables.
+        """
         epochs: Natural = 4
         """Passes over the questions; 0 stops after the reading questions."""
         rank: Positive = 64
@@ -110,9 +115,13 @@ class Extractive(EpochTrainer):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        if settings.average > 1 and not (settings.reading or settings.start):
-            wanted = "a common start of the trainings; name --reading FILE or --set start=FOLDER"
+        if settings.reading or settings.start:
+            return
+        wanted = "a common start of the trainings; name --reading FILE or --set start=FOLDER"
+        if settings.average > 1:
             raise ConfigError(f"average = {settings.average}: wanted {wanted}")
+        if settings.start_share:
+            raise ConfigError(f"start_share = {settings.start_share:g}: wanted {wanted}")
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         from ifqa.training.extractive_phase import Example
@@ -167,7 +176,7 @@ class Extractive(EpochTrainer):
         if not checkpoints.begin_training(folder, inputs):
             shutil.rmtree(folder / SEEDS, ignore_errors=True)  # left by a kill after the manifest
             return load_span_manifest(folder)
-        if settings.average > 1:
+        if settings.average > 1 or settings.start_share:
             return self._train_averaged(dataset, folder, encoder, start, inputs)
         seed = settings.seed
         model = open_network(encoder, start, seed, settings.dropout)
@@ -210,13 +219,16 @@ class Extractive(EpochTrainer):
         folders = {
             seed: folder / SEEDS / str(seed) for seed in range(first, first + settings.average)
         }
-        single: dict[str, Any] = {"average": 1, "reading": (), "start": start}
+        single: dict[str, Any] = {"average": 1, "start_share": 0.0, "reading": (), "start": start}
         manifests = [
             Extractive(settings.model_copy(update={**single, "seed": seed})).train(dataset, place)
             for seed, place in folders.items()
         ]
+        shares = {place: (1 - settings.start_share) / len(folders) for place in folders.values()}
+        if settings.start_share:
+            shares[Path(start)] = settings.start_share
         model = open_network(encoder, "", first, settings.dropout)
-        load_weights(model, *folders.values())
+        load_weights(model, *shares, shares=tuple(shares.values()))
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
         if (log := folders[first] / checkpoints.LOG).exists():
             shutil.copyfile(log, folder / checkpoints.LOG)

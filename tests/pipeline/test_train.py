@@ -42,6 +42,7 @@ def train(
     [
         ("extractive", {"batch": 0}, "'batch': wanted a whole number from 1, found 0"),
         ("extractive", {"average": 2}, "wanted a common start"),
+        ("extractive", {"start_share": 0.5}, "wanted a common start"),
         ("extractive", {"reading": ["none.jsonl"]}, "file not found: none.jsonl"),
         ("extractive", {"reading": ["reading.jsonl"]}, "none of 1 reading questions has a passage"),
         ("extractive", {"start": "none"}, "none/manifest.json does not exist"),

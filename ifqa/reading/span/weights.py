@@ -7,6 +7,7 @@ Biases and layer norms are stored whole.
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,9 +83,8 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
             write_bytes(handle, save(halves, {"format": "pt"}))
 
 
-def load_weights(model: "SpanModel", *folders: Path) -> None:
-    """Load a folder's weights, or the mean of several folders' weights, into a fresh network."""
-    import torch
+def load_weights(model: "SpanModel", *folders: Path, shares: Sequence[float] = (1.0,)) -> None:
+    """Load a folder's weights into a fresh network, or several folders' weights in these shares."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -107,17 +107,25 @@ def load_weights(model: "SpanModel", *folders: Path) -> None:
                     for name, tensor in encoder.items()
                 }
             )
-        model.encoder.load_layers(
-            {name: torch.stack([each[name] for each in layers]).mean(0) for name in encoder}
-        )
-        model.load_state_dict(
-            {name: torch.stack([each[name] for each in heads]).mean(0) for name in heads[0]}
-        )
+        model.encoder.load_layers(_weighted_sum(layers, shares))
+        model.load_state_dict(_weighted_sum(heads, shares))
     except (SafetensorError, KeyError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise DamagedArtifact(
             f"{folder}: damaged weights ({reason}); train or install them again"
         ) from error
+
+
+def _weighted_sum(
+    members: Sequence[Mapping[str, "Tensor"]], shares: Sequence[float]
+) -> dict[str, "Tensor"]:
+    import torch
+
+    stacked = {name: torch.stack([each[name] for each in members]) for name in members[0]}
+    return {
+        name: torch.tensordot(torch.tensor(shares), tensors, dims=1)
+        for name, tensors in stacked.items()
+    }
 
 
 def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:

@@ -272,10 +272,21 @@ def test_reading_questions_may_follow_others_and_the_manifest_names_both(tmp_pat
     assert {*second["sources"].values()}.isdisjoint(second["start"]["trained"]["sources"].values())
 
 
-def test_the_weights_of_several_seeds_are_averaged(tmp_path, settings, capsys):
-    def scores(folder):
-        return load_file(folder / "heads.safetensors")["heads.weight"].float()
+def scores(folder):
+    return load_file(folder / "heads.safetensors")["heads.weight"].float()
 
+
+def test_the_start_has_its_share_of_the_weights(tmp_path, after_reading):
+    folder, settings = after_reading
+    start = folder / "reading"
+    plain = settings | {"reading": (), "start": str(start)}
+    train(DATASET, tmp_path / "plain", **plain)
+    train(DATASET, tmp_path / "mixed", **plain, start_share=0.25)
+    mean = 0.25 * scores(start) + 0.75 * scores(tmp_path / "plain")
+    torch.testing.assert_close(scores(tmp_path / "mixed"), mean, atol=1e-4, rtol=1e-2)
+
+
+def test_the_weights_of_several_seeds_are_averaged(tmp_path, settings, capsys):
     averaged = settings | {"average": 2, "reading": [write_reading(tmp_path)]}
     train(DATASET, tmp_path / "both", **averaged)
     start = str(tmp_path / "both" / "reading")
