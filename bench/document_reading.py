@@ -28,7 +28,6 @@ by TF-IDF.
 """
 
 import argparse
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,8 +42,6 @@ from ifqa.errors import FormatError, IfqaError
 from ifqa.records import Passage
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.storage.files import read_jsonl, write_jsonl
-
-logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 DEBIAN = "free (Debian main)"

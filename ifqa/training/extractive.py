@@ -19,8 +19,8 @@ from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.reader import weights_folder
 from ifqa.reading.span.weights import (
     fingerprint_weights,
+    load_mixture,
     load_span_manifest,
-    load_weights,
     resolve_encoder,
 )
 from ifqa.records import Question
@@ -79,8 +79,8 @@ class Extractive(EpochTrainer):
         """
         start_share: PartShare = 0.0
         """The start's share in the averaged weights (Wortsman et al. 2022, "Robust fine-tuning of
-        zero-shot models"). The counterfactual questions have passages of one kind, and training on
-        them alone unlearns others, such as tables.
+        zero-shot models"). Training on the counterfactual questions, whose passages are of one
+        kind, unlearns other kinds, such as documents.
         """
         epochs: Natural = 4
         """Passes over the questions; 0 stops after the reading questions."""
@@ -228,7 +228,7 @@ class Extractive(EpochTrainer):
         if settings.start_share:
             shares[Path(start)] = settings.start_share
         model = open_network(encoder, "", first, settings.dropout)
-        load_weights(model, *shares, shares=tuple(shares.values()))
+        load_mixture(model, shares)
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
         if (log := folders[first] / checkpoints.LOG).exists():
             shutil.copyfile(log, folder / checkpoints.LOG)

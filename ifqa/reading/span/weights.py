@@ -83,17 +83,22 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
             write_bytes(handle, save(halves, {"format": "pt"}))
 
 
-def load_weights(model: "SpanModel", *folders: Path, shares: Sequence[float] = (1.0,)) -> None:
-    """Load a folder's weights into a fresh network, or several folders' weights in these shares."""
+def load_weights(model: "SpanModel", folder: Path) -> None:
+    """Load a folder's weights into a fresh network."""
+    load_mixture(model, {folder: 1.0})
+
+
+def load_mixture(model: "SpanModel", shares: Mapping[Path, float]) -> None:
+    """Load the sum of several folders' weights, each times its share, into a fresh network."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     encoder = model.encoder.layer_tensors()
     layers = []
     heads = []
-    folder = folders[0]
+    folder = next(iter(shares))
     try:
-        for folder in folders:
+        for folder in shares:
             adapter, head = (
                 load_file(require_file(folder / file, "weights")) for file in (ADAPTER, HEADS)
             )
@@ -107,8 +112,8 @@ def load_weights(model: "SpanModel", *folders: Path, shares: Sequence[float] = (
                     for name, tensor in encoder.items()
                 }
             )
-        model.encoder.load_layers(_weighted_sum(layers, shares))
-        model.load_state_dict(_weighted_sum(heads, shares))
+        model.encoder.load_layers(_weighted_sum(layers, [*shares.values()]))
+        model.load_state_dict(_weighted_sum(heads, [*shares.values()]))
     except (SafetensorError, KeyError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise DamagedArtifact(
@@ -119,13 +124,11 @@ def load_weights(model: "SpanModel", *folders: Path, shares: Sequence[float] = (
 def _weighted_sum(
     members: Sequence[Mapping[str, "Tensor"]], shares: Sequence[float]
 ) -> dict[str, "Tensor"]:
-    import torch
-
-    stacked = {name: torch.stack([each[name] for each in members]) for name in members[0]}
-    return {
-        name: torch.tensordot(torch.tensor(shares), tensors, dims=1)
-        for name, tensors in stacked.items()
-    }
+    total = {name: shares[0] * tensor for name, tensor in members[0].items()}
+    for member, share in zip(members[1:], shares[1:], strict=True):
+        for name in total:
+            total[name] = total[name] + share * member[name]
+    return total
 
 
 def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:
