@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures on a GPU what has no figure in the docs yet, the most wanted first: bench/gpu.sh FOLDER [--rehearse]
+# Measures what the docs say of a GPU: bench/gpu.sh FOLDER [--rehearse]. On an H200 it takes some five minutes.
 #
 # Each step writes FOLDER/NAME.txt, line by line, and FOLDER/NAME.done when it is complete. A step that is done is not
 # repeated, so the same command goes on where a lent card was taken away. A step may take LIMIT seconds (default 240).
@@ -25,7 +25,10 @@ if [ "${2:-}" = --rehearse ]; then
   step fid-train "$python" bench/fid.py train --device cpu --shape small --passages 2 --rounds 1 --seconds 0.1
   step encoding "$python" bench/gpu_encoding.py --device cpu --passages 4 --vectors 1000
 else
-  step fid-read "$python" bench/fid.py read --shape base large --passages 20 100 --json "$folder/fid-read.json"
+  for shape in base large; do
+    step "fid-$shape-20" "$python" bench/fid.py read --shape $shape --passages 20 --questions 32 --seconds 1.5 --json "$folder/fid-$shape-20.json"
+    step "fid-$shape-100" "$python" bench/fid.py read --shape $shape --passages 100 --questions 8 --seconds 1.5 --json "$folder/fid-$shape-100.json"
+  done
   step encoding "$python" bench/gpu_encoding.py
-  step fid-train "$python" bench/fid.py train --shape base large --passages 100 --json "$folder/fid-train.json"
+  step fid-train "$python" bench/fid.py train --shape base large --passages 100 --seconds 2 --json "$folder/fid-train.json"
 fi
