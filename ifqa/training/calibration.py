@@ -24,7 +24,11 @@ from ifqa.reading.llm_confidence import FOLDER as CALIBRATIONS
 from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.reader import ReadAnswer, weights_folder
-from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
+from ifqa.reading.span.weights import (
+    fingerprint_weights,
+    load_span_manifest,
+    resolve_encoder,
+)
 from ifqa.records import Passage, Question
 from ifqa.scoring.gold_overlap import overlaps
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
@@ -40,6 +44,7 @@ from ifqa.training.trainer import (
     assign_folds,
     configure_trainer,
     covers_gold,
+    fingerprint_questions,
     fit_logistic,
 )
 
@@ -72,7 +77,7 @@ class HeldOutPrediction(TypedDict):
 
 
 #: Settings that the confidence of a language model does not have.
-_SPAN_ONLY = ("read_folds", *_SETTINGS[3:], "start", "encoder", "device")
+_SPAN_ONLY = ("read_folds", *_SETTINGS[3:], "start", "teacher", "encoder", "device")
 
 
 class CalibrationTrainer(BaseTrainer):
@@ -111,6 +116,10 @@ class CalibrationTrainer(BaseTrainer):
         """Where the weights' training started, if it had a start; empty for `reading` in the
         folder.
         """
+        teacher: PathSetting = ""
+        """The folder `folds` of the calibration of the weights' teacher, if they had one. Each
+        fold's reader learns from the teacher that did not read the fold either.
+        """
         encoder: PathSetting = ""
         """The encoder that the weights were trained on, as in the reader 'extractive'; empty for
         the name in their manifest.
@@ -144,6 +153,10 @@ class CalibrationTrainer(BaseTrainer):
                 f"{folder} was trained by an earlier version of ifqa, with {min(unknown)!r}; {mend}"
             )
         _find_start(folder, manifest, self.settings.start)
+        if bool(manifest.get("teacher")) != bool(self.settings.teacher):
+            had = "had a teacher" if manifest.get("teacher") else "had no teacher"
+            mend = "--set teacher= names the folder `folds` of a teacher's calibration"
+            raise ConfigError(f"{folder}: these weights {had}; {mend}")
 
     def train(
         self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA
@@ -181,8 +194,15 @@ class CalibrationTrainer(BaseTrainer):
             counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
             logger.info(f"fold {fold + 1} of {settings.folds}: training on {counts}")
             reads = folder / FOLDS / str(fold)
+            others = _exclude_gold(others, held_out)
+            if settings.teacher:
+                teacher = _find_fold(Path(settings.teacher) / str(fold), others)
+                reader_settings |= {
+                    "teacher": str(teacher),
+                    "teacher_share": manifest["teacher"]["share"],
+                }
             trainer = configure_trainer(Extractive, **reader_settings)
-            trainer.train(_exclude_gold(others, held_out), reads)
+            trainer.train(others, reads)
             reader = Reader(
                 Reader.Settings(weights=str(reads), encoder=encoder, device=settings.device)
             )
@@ -317,6 +337,16 @@ def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
         mend = "name the folder with --set start=, or train again: ifqa train extractive --reading"
         raise ConfigError(f"{folder} was not trained from the weights in {source}; {mend}")
     return str(source)
+
+
+def _find_fold(teacher: Path, others: TrainingData) -> Path:
+    """The folder of a fold's teacher; ConfigError if it was not trained on these questions."""
+    if load_span_manifest(teacher).get("questions") != fingerprint_questions(others):
+        raise ConfigError(
+            f"{teacher} was not trained on the other folds' questions; wanted the folder of its "
+            "calibration with the same folds and seed"
+        )
+    return teacher
 
 
 def _exclude_gold(others: TrainingData, held_out: TrainingData) -> TrainingData:

@@ -1,5 +1,6 @@
 """Trains the extractive reader (`ifqa.reading.span.reader`): on reading questions first, then on
-counterfactual questions.
+counterfactual questions, with the help of a larger reader if there is one
+(`ifqa.training.teacher`).
 """
 
 import logging
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
@@ -28,6 +29,10 @@ from ifqa.settings import Natural, NotNegative, PartShare, Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
 from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuffle_batches
+
+if TYPE_CHECKING:
+    from ifqa.training.extractive_phase import Example
+    from ifqa.training.teacher import Teacher
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +56,8 @@ class Extractive(EpochTrainer):
         "reading_epochs",
         "reading_rate",
         "reading_batch",
+        "teacher",
+        "teacher_share",
         *EpochTrainer.runtime_only,
     )
     retrieved = 20
@@ -82,6 +89,13 @@ class Extractive(EpochTrainer):
         zero-shot models"). Training on the counterfactual questions, whose passages are of one
         kind, unlearns other kinds, such as documents.
         """
+        teacher: PathSetting = ""
+        """Weights of a span reader whose probabilities are learned beside the answers, such as
+        "extractive-large" (distillation; Hinton et al. 2015). Its encoder needs the same tokens. It
+        reads each passage once.
+        """
+        teacher_share: PartShare = 0.9
+        """The teacher's part of the loss, if there is a teacher."""
         epochs: Natural = 4
         """Passes over the questions; 0 stops after the reading questions."""
         rank: Positive = 64
@@ -140,6 +154,10 @@ class Extractive(EpochTrainer):
                 refuse_family(settings.start, load_span_manifest(start)["family"], dataset)
             fingerprint_weights(start)  # raises if a file is missing
             resolve_encoder(start, settings.encoder)
+        if settings.teacher:
+            teacher = weights_folder(settings.teacher)
+            refuse_family(settings.teacher, load_span_manifest(teacher)["family"], dataset)
+            resolve_encoder(teacher)
         _ = self._reading_questions
 
     def train(
@@ -168,9 +186,13 @@ class Extractive(EpochTrainer):
         if settings.reading:
             self._train_reading(folder / READING, encoder, start)
             start = str(folder / READING)
-        inputs = {"reader": "extractive", "encoder": encoder.identity, "start": None} | self.inputs(
-            dataset
-        )
+        inputs = {
+            "reader": "extractive",
+            "encoder": encoder.identity,
+            "start": None,
+            "teacher": self._record_teacher(),
+            **self.inputs(dataset),
+        }
         if start:
             inputs |= _record_start(Path(start), dataset.family)
         if not checkpoints.begin_training(folder, inputs):
@@ -179,6 +201,7 @@ class Extractive(EpochTrainer):
         if settings.average > 1 or settings.start_share:
             return self._train_averaged(dataset, folder, encoder, start, inputs)
         seed = settings.seed
+        teacher = self._open_teacher(examples) if settings.teacher else None
         model = open_network(encoder, start, seed, settings.dropout)
         model.encoder.add_adapters(settings.rank, torch.Generator().manual_seed(seed))
         passes = (
@@ -202,7 +225,29 @@ class Extractive(EpochTrainer):
             count=len(examples),
             negatives=settings.negatives,
             without_gold=settings.without_gold,
+            teacher=teacher,
+            teacher_share=settings.teacher_share,
         )
+
+    def _record_teacher(self) -> dict[str, object] | None:
+        """What a manifest says of the teacher, if there is one."""
+        if not self.settings.teacher:
+            return None
+        teacher = weights_folder(self.settings.teacher)
+        return {
+            "sha256": fingerprint_weights(teacher),
+            "share": self.settings.teacher_share,
+            "trained": load_span_manifest(teacher),
+        }
+
+    def _open_teacher(self, examples: Sequence["Example"]) -> "Teacher":
+        from ifqa.training.teacher import open_teacher
+
+        folder = weights_folder(self.settings.teacher)
+        teacher = open_teacher(folder, resolve_encoder(folder), self.device)
+        for example in examples:
+            teacher.check_tokens(example.gold[0])
+        return teacher
 
     def _train_averaged(
         self,

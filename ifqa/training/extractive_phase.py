@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,9 @@ from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.training import checkpoints
+
+if TYPE_CHECKING:
+    from ifqa.training.teacher import Teacher
 
 _KEPT_NEGATIVES = 4  # the first of a question's ranking; each epoch draws from these
 _PIECE = re.compile(r"[^\s\-–—/]+")
@@ -214,6 +217,8 @@ def train_phase(
     heads: float = 1.0,
     negatives: int = 0,
     without_gold: float = 0.0,
+    teacher: "Teacher | None" = None,
+    teacher_share: float = 0.0,
 ) -> dict[str, Any]:
     """Train a step on each batch of `count` rows in all, resuming from the newest checkpoint, and
     write the weights.
@@ -222,7 +227,8 @@ def train_phase(
 
     `encode` turns a row into an example at its step; one without a target is skipped. `heads` is
     the heads' rate as a multiple of the encoder's. `negatives` and `without_gold` are as in
-    `Example.draw_pairs`. Random choices depend only on seed and step.
+    `Example.draw_pairs`. `teacher_share` is the part of the loss that a teacher's probabilities
+    have. Random choices depend only on seed and step.
     """
     precision = half_precision(settings.device)
     model.encoder.cast(precision)
@@ -243,10 +249,15 @@ def train_phase(
             return 0.0 * model.length.sum()
         rows = zip(*model([pair for pairs, _ in drawn for pair in pairs], generator), strict=True)
         scores = [zip(*islice(rows, len(pairs)), strict=True) for pairs, _ in drawn]
-        losses = [
-            target_loss(targets, *columns)
-            for (_, targets), columns in zip(drawn, scores, strict=True)
-        ]
+        losses = []
+        for (pairs, targets), columns in zip(drawn, scores, strict=True):
+            spans, computed = columns
+            each = target_loss(targets, spans, computed)
+            if teacher:
+                each = (1 - teacher_share) * each + teacher_share * teacher.loss(
+                    pairs, spans, computed
+                )
+            losses.append(each)
         return torch.stack(losses).mean()
 
     learning_rate = settings.learning_rate

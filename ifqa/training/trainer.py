@@ -139,9 +139,9 @@ def refuse_family(start: str, family: str, dataset: TrainingData) -> None:
     """Raise ConfigError if the start of a training was trained on another split family."""
     if family not in ("", dataset.family):
         refusal = (
-            f"{start} was trained on {family} and may not be trained further on {dataset.family}"
+            f"{start} was trained on {family} and may not be used in a training on {dataset.family}"
         )
-        raise ConfigError(f"{refusal}, which may hold the same questions; start from another model")
+        raise ConfigError(f"{refusal}, which may hold the same questions; take another model")
 
 
 def fingerprint_questions(dataset: TrainingData, scored: bool = False) -> str:

@@ -67,7 +67,7 @@ def train(
         (
             "fid",
             {"recipe": "ifqa", "model": "t5"},
-            "t5 was trained on another and may not be trained further on",
+            "t5 was trained on another and may not be used in a training on",
         ),
         ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
     ],

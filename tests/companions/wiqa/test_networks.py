@@ -269,7 +269,7 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
 
 def test_an_encoder_of_another_family_is_not_trained_further(trained, tmp_path):
     other = replace(DATASET, family="snow")
-    with refused("was trained on rain and may not be trained further on snow"):
+    with refused("was trained on rain and may not be used in a training on snow"):
         configure_trainer(trainers.Choice, encoder=str(trained["choice"])).train(
             other, tmp_path / "more"
         )

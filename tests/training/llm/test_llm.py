@@ -212,7 +212,7 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, 
         type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")]
     )
     assert opening.was_trained_on(System(Run(full)).reader, Run(full))
-    with refused("was trained on ifqa/full and may not be trained further on ifqa/few"):
+    with refused("was trained on ifqa/full and may not be used in a training on ifqa/few"):
         configure_trainer(Trainer, model=str(whole)).train(
             replace(DATASET, family="ifqa/few"), tmp_path / "new"
         )

@@ -369,7 +369,7 @@ def test_questions_of_ones_own_go_on_from_the_shipped_weights_and_keep_their_fam
     assert (trained["family"], trained["start"]["trained"]["family"]) == ("ifqa/full", "ifqa/full")
     assert trained["start"]["sha256"] == fingerprint_weights(BUNDLED_WEIGHTS)
     assert reader(tmp_path / "mine").family == "ifqa/full"
-    with refused("shipped was trained on ifqa/full and may not be trained further on ifqa/few"):
+    with refused("shipped was trained on ifqa/full and may not be used in a training on ifqa/few"):
         train(
             replace(DATASET, family="ifqa/few"), tmp_path / "few", **SETTINGS | {"start": "shipped"}
         )
