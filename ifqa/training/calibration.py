@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -378,17 +379,23 @@ def _read_fold(
                 ]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            readings = [
-                (False, False, rankings),
-                (True, False, without_gold),
-                (False, True, rankings),
+            ways: list[tuple[bool, bool, list[Sequence[Passage]]]] = [
+                (False, False, [ranking[:most] for ranking in rankings]),
+                (True, False, [ranking[:most] for ranking in without_gold]),
+                (False, True, [ranking[:1] for ranking in rankings]),
             ]
-            for removed, alone, lists in readings:
-                shown = [ranking[: 1 if alone else most] for ranking in lists]
-                answers = reader.read(questions, shown)
+            # Together, because a passage of several ways is then read once
+            answers = iter(
+                reader.read(
+                    [*chain.from_iterable(questions for _ in ways)],
+                    [*chain.from_iterable(shown for *_, shown in ways)],
+                )
+            )
+            for removed, alone, shown in ways:
+                part = islice(answers, len(questions))
                 rows += [
                     _row(fold, *each, removed, alone)
-                    for each in zip(questions, answers, shown, strict=True)
+                    for each in zip(questions, part, shown, strict=True)
                 ]
             advance(len(questions))
     return rows

@@ -30,6 +30,7 @@ from ifqa.reading.span.numbers import (
 # [sum or product, difference] as text; None where the operation makes no sense
 StepResults = list[str | None]
 
+_WHOLE = 100  # percent
 _MANY = 100  # "not said" is one of fewer than these
 _DECIMALS = 3  # most decimals of a step after conversion into another unit
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
@@ -341,7 +342,12 @@ def _results(passage: Number, question: Number, question_text: str) -> StepResul
     if converted is None:
         return [None, None]
     base, step = converted
-    return [_written(base, question_text, base.value + sign * step) for sign in (1, -1)]
+    amounts = [base.value + step, base.value - step]
+    texts = [_written(base, question_text, amount) for amount in amounts]
+    # A share of a whole never exceeds it; a rate above it, such as 150%, is none
+    if base.unit == "%" and base.value <= _WHOLE < amounts[0]:
+        texts[0] = None
+    return texts
 
 
 def _multiplies(passage: Number, factor: Number) -> bool:

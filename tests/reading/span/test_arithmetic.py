@@ -72,6 +72,10 @@ STEPS = [  # the first number of the passage, and of the question: sum or produc
     ("20 thousand", "If 500 more had come, how many?", ["520,000", None]),
     ("900 rounds", "If it had been increased by 10%, how many?", ["990", None]),
     ("12%", "If it had been 2% less, what?", [None, "10"]),
+    # a share of a whole never exceeds it; a rate may
+    ("95%", "If it had been 10% more, what?", [None, None]),
+    ("95%", "If it had been 5% more, what?", ["100", None]),
+    ("120%", "If it had been 10% more, what?", ["130", None]),
     ("two hundred", "If 3 more had come, how many?", ["203", None]),
     # an ordinal stays one unless an amount is asked for
     ("third", "If one more had come before, in which place?", ["fourth", None]),
