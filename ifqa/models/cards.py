@@ -181,7 +181,7 @@ def read_facts(name: str) -> WeightsFacts:
 def _chain(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The manifests of a training and of those it started from, the first one first."""
     manifests = [manifest]
-    while earlier := manifests[0].get("start", {}).get("trained"):
+    while earlier := (manifests[0].get("start") or {}).get("trained"):
         manifests.insert(0, earlier)
     return manifests
 
@@ -190,6 +190,9 @@ def _read_phase(manifest: Mapping[str, Any], name: str) -> Phase:
     settings = manifest.get("settings") or {
         key: manifest[key] for key in ("depth", "negatives", "penalty")
     }
+    if teacher := manifest.get("teacher"):
+        encoder = teacher["trained"]["encoder"]["name"].rpartition("/")[2]
+        settings = {**settings, "teacher": encoder, "teacher_share": teacher["share"]}
     if manifest["family"]:
         benchmark, _, part = manifest["family"].partition("/")
         source = _find_source(benchmark, name)

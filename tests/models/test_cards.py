@@ -47,7 +47,7 @@ def manifests(name):
     manifest = read_json(file)
     while manifest:
         yield manifest
-        manifest = manifest.get("start", {}).get("trained")
+        manifest = (manifest.get("start") or {}).get("trained")
 
 
 def test_all_weights_have_a_card():
@@ -186,11 +186,18 @@ def test_a_base_model_without_a_known_licence_is_refused():
 
 
 def test_the_phases_are_in_the_order_of_the_training():
-    first = {**IFQA_FULL, "settings": {"seed": 1}}
+    first = {**IFQA_FULL, "settings": {"seed": 1}, "start": None}
     facts = WeightsFacts(
         "mine", (), {**IFQA_FULL, "settings": {"seed": 2}, "start": {"trained": first}}
     )
     assert [phase.settings for phase in facts.phases] == [{"seed": 1}, {"seed": 2}]
+
+
+def test_the_phase_of_a_taught_reader_names_its_teacher():
+    teacher = {"share": 0.9, "trained": {"encoder": {"name": "someone/larger"}}}
+    facts = WeightsFacts("mine", (), {**IFQA_FULL, "settings": {"seed": 1}, "teacher": teacher})
+    (phase,) = facts.phases
+    assert phase.settings == {"seed": 1, "teacher": "larger", "teacher_share": 0.9}
 
 
 def test_the_head_of_weights_without_a_base_model_has_none():

@@ -34,7 +34,14 @@ from ifqa.reading.span.calibration import (
     load_document_thresholds,
     logistic,
 )
-from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, SECONDS, Number, format_answer
+from ifqa.reading.span.numbers import (
+    MONTH_NAMES,
+    NUMBER_WORDS,
+    SCALES,
+    SECONDS,
+    Number,
+    format_answer,
+)
 from ifqa.reading.span.weights import (
     fingerprint_weights,
     load_span_manifest,
@@ -59,6 +66,8 @@ EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any ot
 #: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed
 #: the lead by at most 0.18 on 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_COUNT = re.compile(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|no|none|both|twice|half)\b", re.IGNORECASE)
 _PERIODS = (*SECONDS, "month", "decade")  # units shown after a step's number; "years" is not shown
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: Words that belong to a step's number: "three years later", "2 more".
@@ -83,7 +92,7 @@ class Extractive(Reader):
     words.
     """
 
-    version = 6
+    version = 7
     takes = ("root",)
     runtime_only = ("device", "batch_tokens", "encoder")
     model_settings: ClassVar = {"weights": "ifqa-extractive"}
@@ -467,6 +476,10 @@ class ReadAnswer(NamedTuple):
     explain: Callable[[str], Explanation | None] = lambda text: None
 
 
+#: A candidate: score, normalised text, text, the passage's place, and source.
+_Scored = tuple[float, str, str, int, tuple[int, ...]]
+
+
 class _Reading(NamedTuple):
     """A question, its passages, and each as the network reads them."""
 
@@ -517,6 +530,7 @@ def _choose(
         for place, (_, ranked) in enumerate(candidates)
         for score, text, source in ranked
     ]
+    scored = _keep_counts(question.text, scored)
     best = max((score for score, *_ in scored), default=0.0)
     weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     forms: dict[str, str] = {}  # normalised text -> text of its best candidate
@@ -571,6 +585,17 @@ def _choose(
     everything = sum(totals.values())
     shares = {forms[key]: totals[key] / everything for key in likeliest}
     return ReadAnswer(prediction, features, shares, explain_text)
+
+
+def _keep_counts(question_text: str, scored: list[_Scored]) -> list[_Scored]:
+    """The candidates with a number if the question asks "how many": "days" is no answer to "how
+    many days".
+
+    All of them if none has a number, or the question asks for something else.
+    """
+    if not _HOW_MANY.search(question_text):
+        return scored
+    return [candidate for candidate in scored if _COUNT.search(candidate[2])] or scored
 
 
 def _is_of_documents(ranking: Sequence[Passage]) -> bool:

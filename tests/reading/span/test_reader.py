@@ -208,6 +208,25 @@ def test_an_answer_does_not_depend_on_the_batch(precision):
             assert prediction == replace(expected, **close)
 
 
+@pytest.mark.parametrize(
+    ("question", "candidates", "answer"),
+    [
+        ("If it rained, how many days would it last?", ["days", "twelve"], "twelve"),
+        ("If it rained, how many days would it last?", ["days", "4"], "4"),
+        ("If it rained, how many days would it last?", ["days", "a week"], "days"),
+        ("If it rained, what would it last?", ["days", "4"], "days"),
+    ],
+)
+def test_how_many_is_answered_by_a_number_if_there_is_one(
+    reader, monkeypatch, question, candidates, answer
+):
+    ranked = [(1.0 - place, text, (20, 20)) for place, text in enumerate(candidates)]
+    monkeypatch.setattr("ifqa.reading.span.network.rank_candidates", lambda *_: ranked)
+    passages = [Passage("p", "", "It lasts long, and then it ends as it began.")]
+    (prediction,) = reader.answer([Question("t/0", question)], [passages])
+    assert prediction.answer == answer
+
+
 def test_no_passages_is_a_failed_prediction_among_others(reader):
     failed, answered = reader.answer(QUESTIONS[:2], [[], PASSAGES[1]])
     assert (failed.answer, failed.error, failed.failed) == ("", "no passages", True)
