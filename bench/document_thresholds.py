@@ -14,12 +14,18 @@ It prints, for each file: right and wrong answers and abstentions, for questions
 without, under the calibration's threshold of `answerable` (as before these two were fitted) and
 under both thresholds; and the wrong answers that are more than 50% sure. For the files that are
 fitted on together, it also prints what the thresholds of the others give on each.
+
+Before these lines it prints what no threshold decides, for each file and for the fitted ones
+together: EM if every question is answered, the AUROC of `answerable`, and the share of the
+questions without an answer that is withheld where `answerable` withholds a tenth of the others.
 """
 
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from sklearn.metrics import roc_auc_score
 
 from ifqa.errors import FormatError, IfqaError, MissingInput
 from ifqa.reading.span.calibration import DOCUMENTS_FILE, load_calibration
@@ -64,14 +70,17 @@ def main() -> None:
         raise MissingInput(f"{folder} has no calibration; wanted weights that give a confidence")
     before = Thresholds(0.0, calibration.answerable_threshold)
     sets = {path.stem: read_rows(path) for path in arguments.fitted}
-    fitted = fit([row for rows in sets.values() for row in rows])
+    together = [row for rows in sets.values() for row in rows]
+    measured = {path.stem: read_rows(path) for path in arguments.measure}
+    for name, rows in {**sets, "fitted on": together, **measured}.items():
+        print(describe(name, rows))
+    fitted = fit(together)
     print(f"confidence {fitted.confidence:.4f}, answerable {fitted.answerable:.4f}")
     for name, rows in sets.items():
         print(report(name, rows, {"before": before, "fitted": fitted}))
         others = [row for other, part in sets.items() if other != name for row in part]
         if others:
             print(report(name, rows, {"by the others": fit(others)}))
-    measured = {path.stem: read_rows(path) for path in arguments.measure}
     for name, rows in measured.items():
         print(report(name, rows, {"before": before, "fitted": fitted}))
     if arguments.write:
@@ -126,6 +135,23 @@ def shown_rows(rows: Sequence[Row], limits: Thresholds) -> list[Row]:
         for row in rows
         if row.confidence >= limits.confidence and row.answerable >= limits.answerable
     ]
+
+
+def describe(name: str, rows: Sequence[Row]) -> str:
+    """What the answers are worth before any is withheld."""
+    answerable = [row.answerable for row in rows if row.has_answer]
+    unanswerable = [row.answerable for row in rows if not row.has_answer]
+    right = sum(row.right for row in rows)
+    text = f"{name:10} EM if all are answered {100 * right / len(answerable):.1f}"
+    if not unanswerable:
+        return text
+    area = roc_auc_score([row.has_answer for row in rows], [row.answerable for row in rows])
+    limit = quantile(answerable, 0.1)
+    withheld = sum(value < limit for value in unanswerable) / len(unanswerable)
+    return (
+        f"{text}; AUROC of answerable {100 * area:.1f}; withheld at a tenth of the answerable: "
+        f"{100 * withheld:.1f}% of the unanswerable"
+    )
 
 
 def report(name: str, rows: Sequence[Row], kinds: Mapping[str, Thresholds]) -> str:
