@@ -103,13 +103,12 @@ def read_rows(path: Path) -> list[Row]:
     rows = []
     for _, record in read_jsonl(path):
         text = str(record["answer"] or record["candidate"])
-        if record["confidence"] is None or record["answerable"] is None:
-            continue  # no answer, or one that is withheld for its language
         answers = [str(answer) for answer in record["answers"]]
         right = bool(answers) and exact_match(text, answers) > 0
-        rows.append(
-            Row(float(record["confidence"]), float(record["answerable"]), right, bool(answers))
-        )
+        # None where there is no answer, or one that is withheld for its language
+        confidence = float(record["confidence"] or 0)
+        answerable = float(record["answerable"] or 0)
+        rows.append(Row(confidence, answerable, right, bool(answers)))
     return rows
 
 
