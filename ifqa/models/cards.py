@@ -57,7 +57,7 @@ SOURCES: Mapping[str, DataSource] = {
     "nq-swap": DataSource("NQ-Swap", "MIT", "nq-swap", "Longpre et al., EMNLP 2021"),
     "documents": DataSource(
         "files of Debian's packages",
-        "the free licences of Debian main",
+        "free (Debian main)",
         "debian-documents",
         "bench/reading-questions-files.tsv",
     ),

@@ -225,7 +225,7 @@ class Extractive(EpochTrainer):
             count=len(examples),
             negatives=settings.negatives,
             without_gold=settings.without_gold,
-            teacher=teacher,
+            teacher_loss=teacher.loss if teacher else None,
             teacher_share=settings.teacher_share,
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -26,13 +26,12 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.training import checkpoints
 
-if TYPE_CHECKING:
-    from ifqa.training.teacher import Teacher
-
 _KEPT_NEGATIVES = 4  # the first of a question's ranking; each epoch draws from these
 _PIECE = re.compile(r"[^\s\-–—/]+")
 _MIN_F1 = 0.5
 _Row = TypeVar("_Row")
+#: The loss of a question's pairs from their scores of spans and of computed answers.
+PairsLoss = Callable[[Sequence[EncodedPair], Sequence[Tensor], Sequence[Tensor]], Tensor]
 
 
 class Targets(NamedTuple):
@@ -217,7 +216,7 @@ def train_phase(
     heads: float = 1.0,
     negatives: int = 0,
     without_gold: float = 0.0,
-    teacher: "Teacher | None" = None,
+    teacher_loss: PairsLoss | None = None,
     teacher_share: float = 0.0,
 ) -> dict[str, Any]:
     """Train a step on each batch of `count` rows in all, resuming from the newest checkpoint, and
@@ -227,8 +226,7 @@ def train_phase(
 
     `encode` turns a row into an example at its step; one without a target is skipped. `heads` is
     the heads' rate as a multiple of the encoder's. `negatives` and `without_gold` are as in
-    `Example.draw_pairs`. `teacher_share` is the part of the loss that a teacher's probabilities
-    have. Random choices depend only on seed and step.
+    `Example.draw_pairs`. `teacher_share` is the part of the loss that `teacher_loss` has. Random choices depend only on seed and step.
     """
     precision = half_precision(settings.device)
     model.encoder.cast(precision)
@@ -253,10 +251,9 @@ def train_phase(
         for (pairs, targets), columns in zip(drawn, scores, strict=True):
             spans, computed = columns
             each = target_loss(targets, spans, computed)
-            if teacher:
-                each = (1 - teacher_share) * each + teacher_share * teacher.loss(
-                    pairs, spans, computed
-                )
+            if teacher_loss:
+                taught = teacher_loss(pairs, spans, computed)
+                each = (1 - teacher_share) * each + teacher_share * taught
             losses.append(each)
         return torch.stack(losses).mean()
 

@@ -255,6 +255,7 @@ def weights(tmp_path):
     shutil.copytree(BUNDLED_WEIGHTS, folder, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
     manifest = json.loads((BUNDLED_WEIGHTS / "manifest.json").read_text())
     manifest.pop("start", None)
+    manifest.pop("teacher", None)
     manifest["settings"].pop("practice", None)  # of the version that trained the shipped weights
     files = {path.name: sha256(path) for path in folder.glob("*.safetensors")}
     (folder / "manifest.json").write_text(

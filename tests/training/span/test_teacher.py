@@ -114,7 +114,8 @@ def test_a_passage_that_the_student_reads_further_counts_as_far_as_both_read_it(
 ):
     own = opened(teacher)
     student = open_network(find_encoder(str(encoder)), "", 3, 0.0)
-    question, text = "If Ada had won, who?", "Ada won. " * 120
+    question = "If Ada had won, who?"
+    text = "Ada won. " * 120
     pair = encode_pair(encoder, question, text)
     monkeypatch.setattr(network, "MAX_TOKENS", 250)
     shorter = encode_pair(own.folder, question, text)
