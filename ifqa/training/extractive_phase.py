@@ -226,7 +226,8 @@ def train_phase(
 
     `encode` turns a row into an example at its step; one without a target is skipped. `heads` is
     the heads' rate as a multiple of the encoder's. `negatives` and `without_gold` are as in
-    `Example.draw_pairs`. `teacher_share` is the part of the loss that `teacher_loss` has. Random choices depend only on seed and step.
+    `Example.draw_pairs`. `teacher_share` is the part of the loss that `teacher_loss` has. Random
+    choices depend only on seed and step.
     """
     precision = half_precision(settings.device)
     model.encoder.cast(precision)
