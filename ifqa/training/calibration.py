@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -379,24 +378,23 @@ def _read_fold(
                 ]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            ways: list[tuple[bool, bool, list[Sequence[Passage]]]] = [
-                (False, False, [ranking[:most] for ranking in rankings]),
-                (True, False, [ranking[:most] for ranking in without_gold]),
-                (False, True, [ranking[:1] for ranking in rankings]),
-            ]
-            # Together, because a passage of several ways is then read once
-            answers = iter(
-                reader.read(
-                    [*chain.from_iterable(questions for _ in ways)],
-                    [*chain.from_iterable(shown for *_, shown in ways)],
+            readings = [
+                (question, ranking[: 1 if alone else most], removed, alone)
+                for lists, removed, alone in (
+                    (rankings, False, False),
+                    (without_gold, True, False),
+                    (rankings, False, True),
                 )
+                for question, ranking in zip(questions, lists, strict=True)
+            ]
+            # Together, because a passage of several readings is then read once
+            answers = reader.read(
+                [question for question, *_ in readings], [shown for _, shown, *_ in readings]
             )
-            for removed, alone, shown in ways:
-                part = islice(answers, len(questions))
-                rows += [
-                    _row(fold, *each, removed, alone)
-                    for each in zip(questions, part, shown, strict=True)
-                ]
+            rows += [
+                _row(fold, question, answer, shown, removed, alone)
+                for (question, shown, removed, alone), answer in zip(readings, answers, strict=True)
+            ]
             advance(len(questions))
     return rows
 

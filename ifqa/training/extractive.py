@@ -234,11 +234,7 @@ class Extractive(EpochTrainer):
         if not self.settings.teacher:
             return None
         teacher = weights_folder(self.settings.teacher)
-        return {
-            "sha256": fingerprint_weights(teacher),
-            "share": self.settings.teacher_share,
-            "trained": load_span_manifest(teacher),
-        }
+        return {**_record_weights(teacher), "share": self.settings.teacher_share}
 
     def _open_teacher(self, examples: Sequence["Example"]) -> "Teacher":
         from ifqa.training.teacher import open_teacher
@@ -370,11 +366,13 @@ def _record_start(start: Path, family: str) -> dict[str, object]:
 
     `family` is that of its questions.
     """
-    trained = load_span_manifest(start)
-    return {
-        "start": {"sha256": fingerprint_weights(start), "trained": trained},
-        "family": family or trained["family"],
-    }
+    record = _record_weights(start)
+    return {"start": record, "family": family or record["trained"]["family"]}
+
+
+def _record_weights(folder: Path) -> dict[str, Any]:
+    """What a manifest says of other weights that a training used."""
+    return {"sha256": fingerprint_weights(folder), "trained": load_span_manifest(folder)}
 
 
 def _count_labels(questions: Sequence[Question], label: str) -> dict[str, int]:

@@ -38,9 +38,9 @@ class Teacher:
 
     def check_tokens(self, pair: EncodedPair) -> None:
         """Raise ConfigError if the teacher parts a passage into other tokens than the student."""
-        own = encode_pair(self.folder, pair.question, pair.text)
-        common = min(len(own.offsets), len(pair.offsets))
-        if own.offsets[:common] != pair.offsets[:common]:
+        encoded = encode_pair(self.folder, pair.question, pair.text)
+        common = min(len(encoded.offsets), len(pair.offsets))
+        if encoded.offsets[:common] != pair.offsets[:common]:
             raise ConfigError(
                 f"training setting teacher: {self.folder} parts texts into other tokens than the "
                 "encoder that is trained; wanted a teacher with the same tokenizer"
@@ -57,16 +57,16 @@ class Teacher:
         """
         student = []
         teacher = []
-        for pair, own_spans, own_computed, scores in zip(
+        for pair, student_spans, student_computed, scores in zip(
             pairs, spans, computed, self._score(pairs), strict=True
         ):
             # A passage that fills the reader may end a token earlier with one of the two
             common = min(len(pair.offsets), len(scores.spans))
             inside = _ends_before(scores.spans[:common], common)
-            student.append(own_spans[pair.start : pair.start + common][inside])
+            student.append(student_spans[pair.start : pair.start + common][inside])
             teacher.append(scores.spans[:common][inside])
-            if own_computed.shape == scores.computed.shape:
-                student.append(own_computed.flatten())
+            if student_computed.shape == scores.computed.shape:
+                student.append(student_computed.flatten())
                 teacher.append(scores.computed.flatten())
         null = spans[0].new_zeros(1)
         wanted = torch.softmax(torch.cat([null, *teacher]), 0)
@@ -76,10 +76,10 @@ class Teacher:
         keys = [(pair.question, pair.text) for pair in pairs]
         missing = [key for key in dict.fromkeys(keys) if key not in self._scores]
         if missing:
-            own = [encode_pair(self.folder, *key) for key in missing]
+            encoded = [encode_pair(self.folder, *key) for key in missing]
             with torch.no_grad():
-                spans, computed = self.model(own)
-            for key, pair, row, answers in zip(missing, own, spans, computed, strict=True):
+                spans, computed = self.model(encoded)
+            for key, pair, row, answers in zip(missing, encoded, spans, computed, strict=True):
                 inside = row[pair.start : pair.start + len(pair.offsets)]
                 self._scores[key] = CandidateScores(inside.clone(), answers)
         return [self._scores[key] for key in keys]

@@ -98,48 +98,48 @@ def all_candidates(pairs, scored):
 
 def test_the_loss_is_the_cross_entropy_over_all_candidates_of_a_question(encoder, teacher):
     student = open_network(find_encoder(str(encoder)), "", 3, 0.0)
-    own = opened(teacher)
+    scorer = opened(teacher)
     pairs = pairs_of(encoder)
     with torch.no_grad():
         scored = student(pairs)
-        taught = own.model(pairs_of(own.folder))
+        taught = scorer.model(pairs_of(scorer.folder))
     right = probabilities(all_candidates(pairs, taught))
     learned = probabilities(all_candidates(pairs, scored))
     expected = -sum(share * math.log(learned[candidate]) for candidate, share in right.items())
-    assert own.loss(pairs, *scored).item() == pytest.approx(expected, rel=1e-4)
+    assert scorer.loss(pairs, *scored).item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_passage_that_the_student_reads_further_counts_as_far_as_both_read_it(
     encoder, teacher, monkeypatch
 ):
-    own = opened(teacher)
+    scorer = opened(teacher)
     student = open_network(find_encoder(str(encoder)), "", 3, 0.0)
     question = "If Ada had won, who?"
     text = "Ada won. " * 120
     pair = encode_pair(encoder, question, text)
     monkeypatch.setattr(network, "MAX_TOKENS", 250)
-    shorter = encode_pair(own.folder, question, text)
+    shorter = encode_pair(scorer.folder, question, text)
     assert len(shorter.offsets) < len(pair.offsets)
     with torch.no_grad():
         scored = student([pair])
-        taught = own.model([shorter])
+        taught = scorer.model([shorter])
     right = probabilities(all_candidates([shorter], taught))
     both = all_candidates([pair], scored)
     learned = probabilities({candidate: both[candidate] for candidate in right})
     expected = -sum(share * math.log(learned[candidate]) for candidate, share in right.items())
-    assert own.loss([pair], *scored).item() == pytest.approx(expected, rel=1e-4)
+    assert scorer.loss([pair], *scored).item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_student_comes_nearer_to_its_teacher(tmp_path, encoder, teacher):
     settings = {"epochs": 40, "batch": 3, "rank": 16, "learning_rate": 5e-3, "dropout": 0.0}
-    own = opened(teacher)
+    scorer = opened(teacher)
     pairs = pairs_of(encoder)
     losses = {}
     for name, more in (("alone", {}), ("taught", {"teacher": str(teacher)})):
         train(tmp_path / name, encoder, **settings, **more)
         student = open_network(find_encoder(str(encoder)), str(tmp_path / name), 0, 0.0)
         with torch.no_grad():
-            losses[name] = own.loss(pairs, *student(pairs)).item()
+            losses[name] = scorer.loss(pairs, *student(pairs)).item()
     assert losses["taught"] < losses["alone"]
 
 
