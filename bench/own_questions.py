@@ -1,6 +1,6 @@
 """Asks questions about real documents, some with an answer there and some without.
 
-    python bench/own_questions.py FOLDER [--set own|mixed|fit|held|written|unseen] \
+    python bench/own_questions.py FOLDER [--set own|mixed|fit|held|written|unseen|...] \
         [--packages UNPACKED] [--weights extractive-large] [--skim 0.01] [--to answers.jsonl]
 
 The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60
@@ -8,8 +8,10 @@ about 40 files of 16 kinds, 15 of them without one. `fit` and `held` have 85 eac
 40 of them without an answer: `fit` is for choosing between methods and for fitting, `held` and the
 rest for measuring. `written`, documents as they were written, has 30 about tables, 15 about lists
 and clauses, and 10 about mails, in 22 files, all with an answer. `unseen` has 40 about 25 files, 12
-of them without an answer, for measuring what was trained on questions about other documents. A
-language model wrote them all from the files alone, before any system had read them.
+of them without an answer, for measuring what was trained on questions about other documents.
+`list-fit` and `list-held` have 48 each, 33 of them for several things that stand together, about
+files of the other sets. A language model wrote them all from the files alone, before any system had
+read them.
 
 It gathers the files of SET-questions-files.tsv, which Debian 12's packages install, into
 FOLDER/docs: decompressed, and manual pages as text of 80 columns. UNPACKED/PACKAGE may hold a
@@ -57,7 +59,7 @@ from ifqa.scoring.statistics import ColumnStatistic, mean_interval
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 HERE = Path(__file__).parent
-SETS = ("own", "mixed", "fit", "held", "written", "unseen")
+SETS = ("own", "mixed", "fit", "held", "written", "unseen", "list-fit", "list-held")
 SURE = 0.7
 DEPTH = 5  # passages searched for the gold file
 PYPI = "pypi:"  # before the name of a source distribution

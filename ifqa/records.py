@@ -215,7 +215,8 @@ class Explanation:
     not have the answer's words. `calculation` is None if the answer is copied from the passage.
     `origin` says who found the sentence: the reader that gave the answer ("read"), a language model
     that quoted it ("quoted"), or the span reader for a language model's answer ("found
-    afterwards").
+    afterwards"). `items` are the spans of the items of an answer that is a list; `span` then
+    reaches from the first to the last.
     """
 
     passage_id: str
@@ -223,15 +224,15 @@ class Explanation:
     span: tuple[int, int]
     calculation: Calculation | None = None
     origin: Literal["read", "quoted", "found afterwards"] = "read"
+    items: tuple[tuple[int, int], ...] = ()
 
     def pieces(self, text: str, sentence: bool = False) -> list[str]:
         """The passage's text, or only the sentence, split into alternating plain and highlighted
-        (answer or terms) segments.
+        (answer, items or terms) segments.
         """
         terms = self.calculation.terms if self.calculation else ()
-        spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {
-            self.span
-        }
+        numbers = {(term.start, term.end) for term in terms if term.source == "passage"}
+        spans = numbers or set(self.items) or {self.span}
         return _split_at_spans(text, spans, self.sentence if sentence else (0, len(text)))
 
 

@@ -101,6 +101,7 @@ def check_predictions(
             spans = [
                 how.sentence,
                 how.span,
+                *how.items,
                 *((term.start, term.end) for term in terms if term.source == "passage"),
             ]
             length = len(texts[how.passage_id])

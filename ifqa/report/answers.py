@@ -6,6 +6,7 @@ import csv
 import logging
 import re
 import shutil
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
@@ -180,11 +181,9 @@ def _show_evidence(console: Console, answer: Answer, passages: int, styled: bool
         if how and how.origin == "found afterwards" and how.passage_id == passage.id:
             source += f" ({FOUND_AFTERWARDS})"
         _print_field(console, "" if number else label, f"[dim]{sanitize(source)}[/dim]")
-        _print_field(
-            console,
-            "",
-            mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled),
-        )
+        is_list = bool(how and how.items and how.passage_id == passage.id)
+        parts = excerpt(answer.highlights(passage), answer.question.text, every=is_list)
+        _print_field(console, "", mark_parts(parts, styled))
 
 
 def _quote_markup(quote: Quote) -> str:
@@ -269,13 +268,13 @@ def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
     )
 
 
-def excerpt(pieces: Sequence[str], question: str) -> list[str]:
+def excerpt(pieces: Sequence[str], question: str, every: bool = False) -> list[str]:
     """A sentence of a passage with its neighbours; "…" marks cuts.
 
     Every second one of the passage's pieces is highlighted.
 
     It is the sentence that shares the most words with the question, among those with a highlight if
-    there are any.
+    there are any. With `every`, it is all that stands from the first highlight to the last.
     """
     sentences = split_sentences("".join(pieces))
     if len(sentences) <= 1:
@@ -283,13 +282,19 @@ def excerpt(pieces: Sequence[str], question: str) -> list[str]:
     edges = [0, *accumulate(map(len, sentences))]
     starts = [0, *accumulate(map(len, pieces))]
 
-    def worth(number: int) -> tuple[bool, int, int]:
-        highlighted = any(edges[number] <= start < edges[number + 1] for start in starts[1:-1:2])
-        return highlighted, len(_words(question) & _words(sentences[number])), -number
+    highlighted = sorted({bisect_right(edges, start) - 1 for start in starts[1:-1:2]})
 
-    best = max(range(len(sentences)), key=worth)
-    first = max(best - 1, 0)
-    last = min(best + 2, len(sentences))
+    def worth(number: int) -> tuple[bool, int, int]:
+        shared = _words(question) & _words(sentences[number])
+        return number in highlighted, len(shared), -number
+
+    if every and highlighted:
+        first = highlighted[0]
+        last = highlighted[-1] + 1
+    else:
+        best = max(range(len(sentences)), key=worth)
+        first = max(best - 1, 0)
+        last = min(best + 2, len(sentences))
     left = edges[first]
     right = edges[last - 1] + len(sentences[last - 1].rstrip())
     cut = [

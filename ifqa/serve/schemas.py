@@ -306,6 +306,10 @@ class ExplanationForm(Reply):
     passage_id: str
     sentence: tuple[int, int]
     span: tuple[int, int]
+    items: Annotated[
+        list[tuple[int, int]],
+        Field(description="The spans of the items of an answer that is a list; else empty."),
+    ]
     origin: Annotated[
         Literal["read", "quoted", "found afterwards"],
         Field(

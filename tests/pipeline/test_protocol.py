@@ -73,6 +73,10 @@ def test_a_readers_text_that_cannot_be_encoded_is_refused(key):
             Explanation("p", (0, 4), (2, 1)),
             r"within the passage's 4 characters in `how`, found \(2, 1\)",
         ),
+        (
+            Explanation("p", (0, 4), (0, 4), items=((0, 1), (2, 9))),
+            r"within the passage's 4 characters in `how`, found \(2, 9\)",
+        ),
         (Explanation("p", (0, 4), None), r"how\.span"),  # type: ignore[arg-type]
         (
             Explanation(

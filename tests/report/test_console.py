@@ -328,6 +328,20 @@ def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(
     assert "".join(excerpt(split_at_answer(text, answer), question)) == printed
 
 
+def test_an_excerpt_of_a_list_has_every_item():
+    first = "It stood for ten years. "
+    last = " baked all the bread."
+    pieces = [
+        first,
+        "Ann",
+        " milled all the rye. The weather was always fine. ",
+        "Bo",
+        f"{last} It fell in May 1890.",
+    ]
+    wanted = ["… ", *pieces[1:4], f"{last} …"]
+    assert excerpt(pieces, "Who worked there?", every=True) == wanted
+
+
 def test_an_excerpt_keeps_the_highlights():
     rest = " by Ash and Bo. It was sold in 1951 to Cy."
     pieces = ["It rose early. It was built in ", "1951", f"{rest} Nobody came to it at all."]

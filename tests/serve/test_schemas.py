@@ -37,6 +37,7 @@ def test_an_answer_has_all_of_its_record():
             "passage_id": "p/1",
             "sentence": [0, 24],
             "span": [19, 23],
+            "items": [],
             "origin": "read",
             "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},

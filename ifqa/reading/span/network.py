@@ -36,6 +36,7 @@ from ifqa.reading.span.numbers import (
     format_answer,
     is_whole,
 )
+from ifqa.reading.span.whole_lists import Span, find_whole_lists, join_items, list_of
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
@@ -67,13 +68,28 @@ class EncodedPair:
     # [passage numbers, then pairs and lists][question numbers][2 operations]
     computed: list[list[StepResults]]
     as_written: bool = False
+    # The lists that the question asks for as a whole, in a document's passage
+    lists: Sequence[tuple[Span, ...]] = ()
+
+    def span(self, first: int, last: int) -> Span:
+        """The characters of tokens `first` to `last`, inclusive."""
+        return self.offsets[first - self.start][0], self.offsets[last - self.start][1]
+
+    def items(self, first: int, last: int) -> tuple[Span, ...]:
+        """The items of the list that tokens `first` to `last`, inclusive, are a part of, if the
+        question asks for it.
+        """
+        return list_of(self.span(first, last), self.lists, self.text) or ()
 
     def span_text(self, first: int, last: int) -> str:
         """The text of tokens `first` to `last`, inclusive, as the passage has it (`as_written`) or
         as IfQA writes answers.
+
+        All items of a list that the question asks for.
         """
-        start = self.offsets[first - self.start][0]
-        end = self.offsets[last - self.start][1]
+        if items := self.items(first, last):
+            return join_items([self.text[start:end] for start, end in items])
+        start, end = self.span(first, last)
         return (
             self.text[start:end]
             if self.as_written
@@ -85,8 +101,7 @@ class EncodedPair:
 
         A line break parts the rows of a table and the items of a list.
         """
-        start = self.offsets[first - self.start][0]
-        end = self.offsets[last - self.start][1]
+        start, end = self.span(first, last)
         return "\n" not in self.text[start:end] and is_whole(self.text, start, end)
 
 
@@ -94,8 +109,9 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
     """Encode `[CLS] question [SEP] passage [SEP]`, with the special tokens of the encoder in
     `folder`, and find the numbers.
 
-    Long texts are truncated. With `as_written`, dates in answers keep the passage's form; else they
-    take that of IfQA's answers.
+    Long texts are truncated. With `as_written`, for documents, dates in answers keep the passage's
+    form, else they take that of IfQA's answers; and a list that the question asks for is one
+    answer.
     """
     before, between, after = special_token_ids(folder)
     query = load_tokenizer(folder).encode(question, add_special_tokens=False)
@@ -156,6 +172,7 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
         [anchor for _, anchor, _ in places],
         [*singles, *(rows for *_, rows in doubles)],
         as_written,
+        find_whole_lists(question, text) if as_written else (),
     )
 
 

@@ -620,8 +620,9 @@ def explain(
     `rank_candidates`.
     """
     if len(source) == 2:
-        span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
-        return Explanation(passage_id, sentence_span(pair.text, *span), span)
+        items = pair.items(*source)
+        span = (items[0][0], items[-1][1]) if items else pair.span(*source)
+        return Explanation(passage_id, sentence_span(pair.text, *span), span, items=items)
     row, number, step = source
     first = pair.numbers[row][0]
     span = first.start, first.end
