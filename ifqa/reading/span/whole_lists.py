@@ -15,6 +15,7 @@ present?"
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby, pairwise, takewhile
 
 from ifqa.clauses import AUXILIARY, split_question
@@ -91,7 +92,7 @@ def find_whole_lists(question: str, text: str) -> list[tuple[Span, ...]]:
     count = _COUNT.search(clauses.question)
     lists = []
     for spans in (
-        *_columns(question, text),
+        *_columns(clauses.question, question, text),
         *_lines(text),
         *_terms(text),
         *_labelled(text),
@@ -143,23 +144,22 @@ def _is_made_of(span: Span, items: Sequence[Span], text: str) -> bool:
     return is_named and all(_JOINING.fullmatch(part) for part in rest)
 
 
-def _columns(question: str, text: str) -> Iterator[list[Span]]:
+def _columns(asked: str, question: str, text: str) -> Iterator[list[Span]]:
     """The columns of each table, in the rows that the question speaks of."""
     rows = [_row(text, line) for line in _line_spans(text)]
     for is_table, group in groupby(rows, key=bool):
         table = list(group)
         if is_table:
             for column in dict.fromkeys(name for row in table for name in row):
-                yield _cells(question, text, table, column)
+                yield _cells(asked, question, text, [row for row in table if column in row], column)
 
 
-def _cells(question: str, text: str, table: Sequence[Row], column: str) -> list[Span]:
-    """The cells of a column, in the rows that have the other cells that the question says.
+def _cells(asked: str, question: str, text: str, rows: Sequence[Row], column: str) -> list[Span]:
+    """The cells of a column, in the rows that have the other cells that the question says, or first
+    its main clause, `asked`.
 
     If it says none of them, the question must name the column.
     """
-    rows = [row for row in table if column in row]
-    asked = split_question(question).question
     said = _said_cells(asked, text, rows, column) or _said_cells(question, text, rows, column)
     if not said and set(_stems(column)).isdisjoint(_stems(question)):
         return []
@@ -297,7 +297,7 @@ def _without_bracket(text: str, part: Span) -> Span:
 def _is_lower(text: str, part: Span) -> bool:
     """Whether a part begins with a word of small letters: not "x86" or "libX11"."""
     word = _WORD.match(text, *part)
-    return bool(word) and word.group().isalpha() and word.group().islower()
+    return word is not None and word.group().isalpha() and word.group().islower()
 
 
 def _is_short(text: str, part: Span) -> bool:
@@ -322,7 +322,11 @@ def _says(clause: str, words: str) -> bool:
     return bool(said) and f" {' '.join(said)} " in f" {' '.join(_stems(clause))} "
 
 
-def _stems(text: str) -> list[str]:
-    """The normalised words of a text, without the ending of a plural."""
+@lru_cache(maxsize=256)
+def _stems(text: str) -> tuple[str, ...]:
+    """The normalised words of a text, without the ending of a plural.
+
+    Cached: those of the question are compared with each cell.
+    """
     words = normalize(text.replace("-", " ")).split()
-    return [_PLURAL_END.sub("", word) for word in words]
+    return tuple(_PLURAL_END.sub("", word) for word in words)
