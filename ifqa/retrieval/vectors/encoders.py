@@ -6,6 +6,7 @@ wrong query prefix costs recall without an error.
 """
 
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -267,7 +268,14 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
             folder / read_json(modules)[0]["path"] if modules.exists() else folder, model[0]
         )
     loading.refuse_missing(name, report, unused="pooler.")  # this code pools token vectors
-    if max_tokens and max_tokens != model.max_seq_length:
+    longest = model.max_seq_length
+    is_limited = longest is not None and math.isfinite(longest)
+    if max_tokens and not is_limited:
+        raise ConfigError(
+            f"max_tokens = {max_tokens}: {name} has word vectors and reads a text of any length; "
+            "remove the setting"
+        )
+    if max_tokens and max_tokens != longest:
         network: Any = model[0]
         _check_positions(max_tokens, network.model.config)
         model.max_seq_length = max_tokens
@@ -309,7 +317,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
         "query_prefix": prompts["query"],
         "passage_prefix": prompts["document"],
         "titles": settings.titles == "yes",
-        "max_tokens": model.max_seq_length,
+        "max_tokens": model.max_seq_length if is_limited else None,
         "precision": precision,
         "dimension": model.get_embedding_dimension(),
     }

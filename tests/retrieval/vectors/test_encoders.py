@@ -232,14 +232,29 @@ def test_a_lone_surrogate_has_a_vector(bert):
     assert np.isfinite(cached_open(bert).encode_queries(["red \ud800 cat"])).all()
 
 
-def test_the_reported_length_of_static_embeddings_can_be_set(tmp_path):
-    static = str(tmp_path / "static")
+@pytest.fixture
+def static(tmp_path):
+    """A folder with a static encoder: a vector for each token."""
+    folder = str(tmp_path / "static")
     SentenceTransformer(
         modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu"
-    ).save(static)
+    ).save(folder)
+    return folder
+
+
+def test_a_static_encoder_reads_texts_of_any_length(static):
+    assert open_float(static).facts["max_tokens"] is None
+
+
+def test_the_facts_of_a_static_encoder_open_it_again(static):
     first = open_float(static)
     again = open_float(static, max_tokens=json.loads(json.dumps(first.facts))["max_tokens"])
     np.testing.assert_array_equal(first.encode_queries(TEXTS), again.encode_queries(TEXTS))
+
+
+def test_a_static_encoder_takes_no_longest_text(static):
+    with refused("max_tokens = 9: .* remove the setting"):
+        open_float(static, max_tokens=9)
 
 
 def test_a_missing_prefix_is_reported(tmp_path, capsys):
