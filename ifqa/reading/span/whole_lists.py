@@ -282,7 +282,8 @@ def _cut(text: str, part: Span, longest: int, at_end: bool = False) -> Span:
     if at_end:
         words.reverse()
     name = list(takewhile(lambda word: not _is_lower(text, word), words))
-    kept = name if 0 < len(name) <= (longest + 1 if longest else _LONGEST_PART) else words[:longest]
+    most = longest + 1 if longest else _LONGEST_PART
+    kept = name if 0 < len(name) <= most else words[:longest]
     if not kept:
         return part[0], part[0]
     return min(kept)[0], max(kept)[1]
