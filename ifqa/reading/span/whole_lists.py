@@ -1,15 +1,14 @@
 """Finds the lists in a document's passage that a question asks for as a whole.
 
-"Who were the officers in 2022?" asks for all of them, and a span is only one. The passages of
-documents have a line for each row of a table and for each item of a list, so three kinds of lists
-can be found in their text:
+A span reader would give one of "the officers in 2022". The passages of documents have a line for
+each row of a table and for each item of a list, so three kinds of lists can be found in their text:
 
 - the cells of a column, in the rows that the question speaks of
-- the items of a list, one a line
+- the items of a list, one a line, and the terms that such lines explain
 - the parts of an enumeration within a line: "Present: Ann Lee, Bo Ek and Cy Orr."
 
 An item that the supposition names is left out: "If Ann Lee had been absent, who would have been
-present?"
+present?" Where a text can be read in two ways, there is no list, and the reader gives a span.
 """
 
 import re
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise, takewhile
 
-from ifqa.clauses import AUXILIARY, split_question
+from ifqa.reading.span.list_questions import ListQuestion, read_list_question
 from ifqa.scoring.measures.exact_match import normalize
 
 #: Start and end, exclusive, in characters of the passage.
@@ -30,53 +29,41 @@ _LONGEST_LINE = 12  # words of an item that is a line
 _LONGEST_PART = 6  # words of a part of an enumeration
 _LONGEST_NAME = 6  # words of a column's name, or before the colon of an enumeration
 
-_PLURAL = (
-    r"(?!(?:does|was|is|has|as|this|its|us|his)\b)"
-    r"(?:people|men|women|children|[^\W\d_][\w-]*(?<![\Wsui])s)\b(?!['’])"
-)
-_PLACE = r"(?: (?:of|in|on|at|for|from) (?:the )?[\w-]+)?"
-_ASKS_FOR_SEVERAL = re.compile(
-    r"\bwho (?:were|are)\b"
-    r"|\bwho (?:was|is|would (?:have been|be)) present\b"
-    # What people do together
-    r"|\bwho (?:(?:would|had|has|have|been|be|first|was) ){0,3}(?:attend|help|wrote|written|author"
-    r"|found|develop|create|design|invent|compose|credited|named|maintain|contribute|sign)"
-    r"|\bwho would (?:have been|be|remain|be left as) (?:the|its|their) (?:[\w-]+ ){0,2}?"
-    rf"{_PLURAL}"
-    rf"|\b(?:which|what) (?:(?!of\b)[\w.-]+ ){{0,2}}?{_PLURAL}{_PLACE} (?!(?:is|was)\b){AUXILIARY}"
-    rf"|\bwhich {_PLURAL}"
-    rf"|\b(?:which|what) (?:were|are) (?:the|its|their) (?:[\w-]+ ){{0,2}}?{_PLURAL}"
-    r"|\b(?:name|list) (?:all|every|the)\b",
-    re.IGNORECASE,
-)
-_HOW_MANY = re.compile(r"\bhow (?:many|much)\b", re.IGNORECASE)
-_COUNTS = {word: count for count, word in enumerate("two three four five six seven".split(), 2)}
-_COUNT = re.compile(rf"\b(?:which|what|the) ({'|'.join(_COUNTS)})\b", re.IGNORECASE)
-_NEGATED = re.compile(r"\b(?:not|never|neither|without)\b|n['’]t\b", re.IGNORECASE)
-_BESIDES = re.compile(r"\b(?:besides|except|other than|apart from)\b.*", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _LINE = re.compile(r"[^\n]+")
 _CELL = re.compile(r"(?P<name>[^:;\n]{1,80}): (?P<value>[^;\n]*[^;\n.])(?:; |\.?$)", re.MULTILINE)
 _MARK = re.compile(r"(?:[(\[]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)\]]|[-*•–])\s+")
 _TERM = re.compile(rf"(?:{_MARK.pattern})?(?P<term>[^:;\n]{{1,60}}): ")
 _LABEL = re.compile(r"(?:^|(?<=[.;] ))(?P<name>[^.:;,\n]{1,60}): ", re.MULTILINE)
-#: The end of what stands after a label; no initial, as in "Present: J. Orr, A. Lee."
-_LABELLED_END = re.compile(r"(?<!\b[A-Z])[.!?](?=\s|$)|;? ?$|; (?=[^;\n]*: )", re.MULTILINE)
+#: The end of a sentence, and not of an initial or a title.
+_STOP = r"[.!?]$|(?<!\b[A-Z])(?<!\b(?:Dr|Mr|Ms|St))(?<!\bMrs)[.!?](?=\s)"
+#: The end of what stands after a label.
+_LABELLED_END = re.compile(rf"{_STOP}|;? ?$|; (?=[^;\n]*: )", re.MULTILINE)
 #: The end of what an enumeration in a sentence may reach to.
-_BREAK = re.compile(r"(?<!\b[A-Z])[.!?](?=\s|$)|[:;\n]")
-#: Between two parts of an enumeration, outside brackets.
-_PARTING = re.compile(r",? (?:and|or) |[,;] (?![^()\n]*\))")
+_BREAK = re.compile(rf"{_STOP}|[:;](?=\s)|\n", re.MULTILINE)
+#: Between two parts of an enumeration, outside brackets, and not before "D.C." or "Jr".
+_PARTING = re.compile(
+    r"(?:,? (?:and|or) |[,;] (?!(?:[A-Z]\.)+(?:\W|$)|[JS]r\b))(?![^()\n]*\))", re.MULTILINE
+)
 _LAST = re.compile(r",? (?:and|or) ")
+#: What opens a sentence before an enumeration, or is no part of one: "In 1920, Ann Lee and Bo Ek".
+_OPENING = re.compile(
+    r"\s*(?:In|On|At|By|From|After|Before|Since|During|Until|For|Between|Under|However|Then|Later"
+    r"|Today|Here|There|Thus|Also|Finally|Meanwhile|Hello|Dear|When|While|If|As|Like)\b"
+)
+#: Behind the last part, a word that may begin another clause: "to Oslo and Ann Lee wrote it".
+_GOES_ON = re.compile(
+    r"\s+(?!(?:in|on|at|by|for|from|of|to|with|as|during|under|after|before|since|until|who|which"
+    r"|that|together|each|both)\b)[^\W\d_]"
+)
 _BRACKET = re.compile(r" *\([^()\n]*\)\W*$")
+_IN_BRACKETS = re.compile(r"\((?P<inside>[^()\n]+)\)")
 _WORD = re.compile(r"\S+")
-_PLURAL_END = re.compile(r"(?<=..)(?:(?<=[sxzh])es|s)$")
+#: The first word, after an article.
+_FIRST_WORD = re.compile(r"(?:(?:the|an?) )?(\S+)")
+_PARTICLES = frozenset("van von de da di der of the".split())  # small words within names
+_ENDING = re.compile(r"(?<=...)(?:ies|y|es|e|s)$")
 _JOINING = re.compile(r"(?:\([^()\n]*\)|\W|\b(?:and|or)\b)*+", re.IGNORECASE)
-
-
-def asks_for_several(question: str) -> bool:
-    """Whether a question asks for all items of a list."""
-    asked = split_question(question).question
-    return bool(_ASKS_FOR_SEVERAL.search(asked)) and not _HOW_MANY.search(asked)
 
 
 def find_whole_lists(question: str, text: str) -> list[tuple[Span, ...]]:
@@ -84,15 +71,12 @@ def find_whole_lists(question: str, text: str) -> list[tuple[Span, ...]]:
 
     Each has two different items or more, and as many as the question says: "which two".
     """
-    clauses = split_question(question)
-    if not asks_for_several(question) or _NEGATED.search(clauses.question):
+    asked = read_list_question(question)
+    if asked is None:
         return []
-    besides = _BESIDES.search(clauses.question)
-    left_out = f"{clauses.presupposition} {besides.group() if besides else ''}"
-    count = _COUNT.search(clauses.question)
     lists = []
     for spans in (
-        *_columns(clauses.question, question, text),
+        *_columns(asked, text),
         *_lines(text),
         *_terms(text),
         *_labelled(text),
@@ -101,9 +85,9 @@ def find_whole_lists(question: str, text: str) -> list[tuple[Span, ...]]:
         items: dict[str, Span] = {}
         for start, end in spans:
             item = text[start:end]
-            if normalize(item) and not _says(left_out, item):
-                items.setdefault(normalize(item), (start, end))
-        if len(items) > 1 and (not count or len(items) == _COUNTS[count[1].lower()]):
+            if any(map(str.isalnum, item)) and not _names(asked.left_out, item):
+                items.setdefault(" ".join(item.lower().split()), (start, end))
+        if len(items) > 1 and asked.size in (0, len(items)):
             lists.append(tuple(items.values()))
     return lists
 
@@ -144,24 +128,33 @@ def _is_made_of(span: Span, items: Sequence[Span], text: str) -> bool:
     return is_named and all(_JOINING.fullmatch(part) for part in rest)
 
 
-def _columns(asked: str, question: str, text: str) -> Iterator[list[Span]]:
-    """The columns of each table, in the rows that the question speaks of."""
+# Tables
+
+
+def _columns(question: ListQuestion, text: str) -> Iterator[list[Span]]:
+    """The columns of each table, in the rows that the question speaks of.
+
+    None for a question that compares: no cell says which rows it speaks of.
+    """
+    if question.compares:
+        return
     rows = [_row(text, line) for line in _line_spans(text)]
     for is_table, group in groupby(rows, key=bool):
         table = list(group)
         if is_table:
             for column in dict.fromkeys(name for row in table for name in row):
-                yield _cells(asked, question, text, [row for row in table if column in row], column)
+                yield _cells(question, text, [row for row in table if column in row], column)
 
 
-def _cells(asked: str, question: str, text: str, rows: Sequence[Row], column: str) -> list[Span]:
-    """The cells of a column, in the rows that have the other cells that the question says, or first
-    its main clause, `asked`.
+def _cells(question: ListQuestion, text: str, rows: Sequence[Row], column: str) -> list[Span]:
+    """The cells of a column, in the rows with the other cells that the main clause says, or, if it
+    says none, the whole question.
 
-    If it says none of them, the question must name the column.
+    If that says none of them, it must name the column.
     """
-    said = _said_cells(asked, text, rows, column) or _said_cells(question, text, rows, column)
-    if not said and set(_stems(column)).isdisjoint(_stems(question)):
+    said = _said_cells(question.asked, text, rows, column)
+    said = said or _said_cells(question.text, text, rows, column)
+    if not said and set(_stems(column)).isdisjoint(_stems(question.text)):
         return []
     return [
         row[column] for row in rows if all(row.get(other) in cells for other, cells in said.items())
@@ -192,24 +185,36 @@ def _row(text: str, line: Span) -> Row:
     return cells if len(cells) > 1 else {}
 
 
+# Lists with an item in each line
+
+
 def _lines(text: str) -> Iterator[list[Span]]:
-    """The short lines below one another; not the lines of a form, most of which have a colon."""
-    for is_item, group in groupby(_line_spans(text), key=lambda line: _is_item(text, line)):
+    """The short lines below one another, with marks or without.
+
+    Not the lines of a form, most of which have a colon; nor a last line that is more than twice as
+    long as any other: it is the paragraph below the list.
+    """
+    for kind, group in groupby(_line_spans(text), key=lambda line: _item_kind(text, line)):
         lines = list(group)
+        words = [len(text[start:end].split()) for start, end in lines]
+        if words[-1] > 2 * max(words[:-1], default=0):
+            lines.pop()
         labelled = sum(": " in text[start:end] for start, end in lines)
-        if is_item and 2 * labelled < len(lines):
+        if kind and 2 * labelled < len(lines):
             yield [_without_mark(text, line) for line in lines]
 
 
-def _is_item(text: str, line: Span) -> bool:
-    """Whether a line is an item of a list.
+def _item_kind(text: str, line: Span) -> str:
+    """Whether a line is a "marked" or "plain" item; empty if it is none.
 
     The first line of a passage is none without a mark: it may announce the list.
     """
     start, end = line
-    if not start and not _MARK.match(text):
-        return False
-    return len(text[start:end].split()) <= _LONGEST_LINE and not _row(text, line)
+    if len(text[start:end].split()) > _LONGEST_LINE or _row(text, line):
+        return ""
+    if _MARK.match(text, start, end):
+        return "marked"
+    return "plain" if start else ""
 
 
 def _without_mark(text: str, line: Span) -> Span:
@@ -226,28 +231,40 @@ def _terms(text: str) -> Iterator[list[Span]]:
             yield [term.span("term") for term in group if term]
 
 
-def _labelled(text: str) -> Iterator[list[Span]]:
-    """The parts of what stands after a label and a colon.
+# Enumerations
 
-    They are short, and all or none of them begin with a small letter. Two that do may be the halves
-    of a sentence: "Texts: by Ann Lee and also sent to Bo Ek".
+
+def _labelled(text: str) -> Iterator[list[Span]]:
+    """The parts of what stands after a label and a colon, without brackets.
+
+    They are short, and alike: all or none begin with a small letter, and, without a final "and",
+    all or none have a digit or "@". Two parts that begin with small letters may be the halves of a
+    sentence, and two with only a comma a name in reverse.
     """
     for label in _LABEL.finditer(text):
         end = _LABELLED_END.search(text, label.end())
         if not end or len(label["name"].split()) > _LONGEST_NAME:
             continue
         parts = _split(_PARTING, text, (label.end(), end.start()))
+        if len(parts) < 2 or not all(_is_short(text, part) for part in parts):
+            continue
+        has_and = _LAST.fullmatch(text, parts[-2][1], parts[-1][0]) is not None
         parts = [_without_bracket(text, part) for part in parts]
         small = sum(_is_lower(text, part) for part in parts)
-        is_alike = small == 0 or small == len(parts) > 2
-        if is_alike and all(_is_short(text, part) for part in parts):
+        coded = sum(bool(re.search(r"[\d@]", text[start:end])) for start, end in parts)
+        is_alike = small in (0, len(parts)) and (has_and or coded in (0, len(parts)))
+        is_pair = len(parts) == 2 and (small or not has_and)
+        if is_alike and not is_pair:
             yield parts
 
 
 def _joined(text: str) -> Iterator[list[Span]]:
-    """The parts of enumerations in a sentence: "written by Ann Lee, Bo Ek and Cy Orr in May"."""
-    for sentence in _split(_BREAK, text, (0, len(text))):
-        parts = _split(_PARTING, text, sentence)
+    """The parts of enumerations in a sentence, or in brackets: "written by Ann Lee, Bo Ek and Cy
+    Orr in May".
+    """
+    brackets = [bracket.span("inside") for bracket in _IN_BRACKETS.finditer(text)]
+    for within in (*_split(_BREAK, text, (0, len(text))), *brackets):
+        parts = _split(_PARTING, text, within)
         first = 0
         for number, (left, right) in enumerate(pairwise(parts)):
             if _LAST.fullmatch(text, left[1], right[0]):
@@ -256,13 +273,16 @@ def _joined(text: str) -> Iterator[list[Span]]:
 
 
 def _trimmed(text: str, parts: Sequence[Span]) -> list[Span]:
-    """The parts of an enumeration without the words before and after it.
+    """The parts of an enumeration without the words before and after it, and without brackets.
 
     The first and the last part are cut where their capital letters and digits end, or after as
     many words as a part between them has. What stands before a long part or one in other letters
-    is left out: "A version, credited to Ann Lee, Bo Ek and Cy Orr". Parts of which only some begin
-    with a small letter are none: "Ann Lee, for starting it and finding members".
+    is left out: "A version, credited to Ann Lee, Bo Ek and Cy Orr".
+
+    None if only some parts begin with a small letter ("Ann Lee, for starting it and finding
+    members"), if the first opens a sentence, or if two may belong to two clauses.
     """
+    end = parts[-1][1]
     parts = [_without_bracket(text, part) for part in parts]
     last = parts[-1]
     inner: list[Span] = []
@@ -273,7 +293,12 @@ def _trimmed(text: str, parts: Sequence[Span]) -> list[Span]:
     first = parts[-len(inner) - 2]
     longest = max((len(text[start:end].split()) for start, end in inner), default=0)
     trimmed = [_cut(text, first, longest, at_end=True), *inner, _cut(text, last, longest)]
-    return trimmed if len({_is_lower(text, part) for part in trimmed}) == 1 else []
+    if len({_is_lower(text, part) for part in trimmed}) > 1 or _OPENING.match(text, first[0]):
+        return []
+    is_cut = trimmed[0][0] > first[0]
+    if not inner and is_cut and _GOES_ON.match(text, trimmed[-1][1], end):
+        return []
+    return trimmed
 
 
 def _cut(text: str, part: Span, longest: int, at_end: bool = False) -> Span:
@@ -281,12 +306,18 @@ def _cut(text: str, part: Span, longest: int, at_end: bool = False) -> Span:
     words = [word.span() for word in _WORD.finditer(text, *part)]
     if at_end:
         words.reverse()
-    name = list(takewhile(lambda word: not _is_lower(text, word), words))
+    name = list(takewhile(lambda word: _is_of_name(text, word), words))
+    while name and _is_lower(text, name[-1]):
+        name.pop()
     most = longest + 1 if longest else _LONGEST_PART
     kept = name if 0 < len(name) <= most else words[:longest]
     if not kept:
         return part[0], part[0]
-    return min(kept)[0], max(kept)[1]
+    return _without_bracket(text, (min(kept)[0], max(kept)[1]))
+
+
+def _is_of_name(text: str, word: Span) -> bool:
+    return text[slice(*word)] in _PARTICLES or not _is_lower(text, word)
 
 
 def _without_bracket(text: str, part: Span) -> Span:
@@ -297,12 +328,15 @@ def _without_bracket(text: str, part: Span) -> Span:
 
 def _is_lower(text: str, part: Span) -> bool:
     """Whether a part begins with a word of small letters: not "x86" or "libX11"."""
-    word = _WORD.match(text, *part)
-    return word is not None and word.group().isalpha() and word.group().islower()
+    word = _FIRST_WORD.match(text, *part)
+    return word is not None and word[1].isalpha() and word[1].islower()
 
 
 def _is_short(text: str, part: Span) -> bool:
     return 0 < len(text[slice(*part)].split()) <= _LONGEST_PART
+
+
+# Words
 
 
 def _line_spans(text: str) -> list[Span]:
@@ -315,6 +349,12 @@ def _split(pattern: re.Pattern[str], text: str, within: Span) -> list[Span]:
     found = [match.span() for match in pattern.finditer(text, start, end)]
     edges = [(start, start), *found, (end, end)]
     return [(left[1], right[0]) for left, right in pairwise(edges)]
+
+
+def _names(clause: str, item: str) -> bool:
+    """Whether a clause has an item, or a person's last name."""
+    *others, last = item.split() or [""]
+    return _says(clause, item) or bool(others and last.istitle() and _says(clause, last))
 
 
 def _says(clause: str, words: str) -> bool:
@@ -330,4 +370,4 @@ def _stems(text: str) -> tuple[str, ...]:
     Cached: those of the question are compared with each cell.
     """
     words = normalize(text.replace("-", " ")).split()
-    return tuple(_PLURAL_END.sub("", word) for word in words)
+    return tuple(_ENDING.sub("", word) for word in words)

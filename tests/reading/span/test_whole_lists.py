@@ -8,7 +8,6 @@ from ifqa.models.places import minilm_folder
 from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.reader import explain
 from ifqa.reading.span.whole_lists import (
-    asks_for_several,
     find_whole_lists,
     join_items,
     list_of,
@@ -21,7 +20,7 @@ OFFICERS = (
     "Year: 2023; Name: Nora Pike; Office: Chair."
 )
 MINUTES = "Minutes of May. Present: Nora Pike, Tom Ferris (chair) and Ida Moe. Apologies: Per Dahl."
-NEEDED = "These are needed for the regatta:\ntwo ropes.\na new buoy;\n3. six life jackets."
+NEEDED = "These are needed for the regatta:\ntwo ropes.\na new buoy;\nsix life jackets."
 
 
 def lists(question, text):
@@ -34,39 +33,6 @@ def whole(question, text, answer):
     start = text.index(answer)
     items = list_of((start, start + len(answer)), find_whole_lists(question, text), text)
     return items and join_items([text[start:end] for start, end in items])
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Who were the officers in 2022?",
-        "Which boats does Ida Moe own?",
-        "If Ann had left in May, which members of the board would have been present?",
-        "Who was present?",
-        "On which operating systems does it run?",
-        "What are the two main parts?",
-        "If Ann had not done so, who would have written the program?",
-        "Name all boats of the club.",
-    ],
-)
-def test_a_question_for_several_things(question):
-    assert asks_for_several(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Who was the chair in 2022?",
-        "Which boat does Ida Moe own?",
-        "Which of these boats would have been the fastest?",
-        "How many boats does Ida Moe own?",
-        "If the boats had been sold, who would have bought the ropes?",
-        "What does the club own?",
-        "Which boss was at Ida Moe's house?",
-    ],
-)
-def test_a_question_for_one_thing(question):
-    assert not asks_for_several(question)
 
 
 def test_a_column_in_the_rows_of_a_year():
@@ -102,6 +68,15 @@ def test_a_column_that_the_question_does_not_speak_of():
     assert lists("Which ropes are there?", OFFICERS) == []
 
 
+def test_a_question_that_compares_gets_no_column():
+    assert lists("Which officers were elected after 2021?", OFFICERS) == []
+
+
+def test_a_column_whose_name_ends_otherwise_in_the_plural():
+    text = "Country: Norway; Town: Oslo.\nCountry: Sweden; Town: Lund."
+    assert whole("Which countries are there?", text, "Sweden") == "Norway and Sweden"
+
+
 def test_an_answer_with_the_name_of_its_column():
     question = "Who were the officers in 2022?"
     assert whole(question, OFFICERS, "Name: Tom Ferris") == "Nora Pike and Tom Ferris"
@@ -114,6 +89,11 @@ def test_an_enumeration_after_a_label():
 
 def test_one_that_the_supposition_names_is_left_out():
     question = "If Tom Ferris had been ill, who would have been present?"
+    assert whole(question, MINUTES, "Ida Moe") == "Nora Pike and Ida Moe"
+
+
+def test_one_that_the_supposition_names_by_the_last_name_is_left_out():
+    question = "If Ferris had been ill, who would have been present?"
     assert whole(question, MINUTES, "Ida Moe") == "Nora Pike and Ida Moe"
 
 
@@ -149,6 +129,25 @@ def test_as_many_items_as_the_question_says(count, found):
             "It was written by Ann Lee (code, tests), Bo Ek (texts) and Cy Orr (art).",
             ["Ann Lee", "Bo Ek", "Cy Orr"],
         ),
+        (
+            "The committee (Ann Lee, Bo Ek and Cy Orr) was small.",
+            ["Ann Lee", "Bo Ek", "Cy Orr"],
+        ),
+        (
+            "It was written by Ann Lee (code and text), Bo Ek (art) and Cy Orr.",
+            ["Ann Lee", "Bo Ek", "Cy Orr"],
+        ),
+        (
+            "Present were Dr. Ann Lee, Mr. Bo Ek and Mrs. Cy Orr.",
+            ["Dr. Ann Lee", "Mr. Bo Ek", "Mrs. Cy Orr"],
+        ),
+        ("Trains leave at 10:30, 11:30 and 12:30.", ["10:30", "11:30", "12:30"]),
+        ("It compares C, C++ and C# with Java.", ["C", "C++", "C#"]),
+        ("It is sold in Italy, the Netherlands and Spain.", ["Italy", "the Netherlands", "Spain"]),
+        (
+            "They met Ludwig van Beethoven, Cy Orr and Bo Ek.",
+            ["Ludwig van Beethoven", "Cy Orr", "Bo Ek"],
+        ),
         ("The rates are 16Khz, 22.05Khz and 24Khz.", ["16Khz", "22.05Khz", "24Khz"]),
         ("One needs ropes, buoys and oars.", ["ropes", "buoys", "oars"]),
         ("Thanks to Ann Lee and Bo Ek for help.", ["Ann Lee", "Bo Ek"]),
@@ -168,6 +167,10 @@ def test_an_enumeration_in_a_sentence(sentence, items):
         "The mill grinds rye and the bakery in Marlow bakes.",
         "Texts: by Ann Lee and also sent to Bo Ek.",
         "Thanks: Ann Lee, for starting it.",
+        "Author: Lee, Ann.",
+        "Maintainer: Ann Lee, Bo Ek, ann@example.org.",
+        "In 1920, Ann Lee and Bo Ek founded the club.",
+        "Bo Ek went to Oslo and Ann Lee wrote the letter.",
         "Thanks to Ann Lee, for starting the club and finding members.",
     ],
 )
@@ -181,9 +184,20 @@ def test_items_below_one_another():
     assert whole(question, NEEDED, "a new buoy") == answer
 
 
+def test_a_paragraph_below_a_list_is_no_item():
+    text = f"{NEEDED}\nAll of it has to be there on the evening before the regatta."
+    answer = "two ropes, a new buoy and six life jackets"
+    assert whole("Which things are needed?", text, "a new buoy") == answer
+
+
+def test_items_with_numbers_are_a_list_of_their_own():
+    text = f"{NEEDED}\n1. Come early.\n2. Bring food."
+    assert whole("Which rules are there?", text, "Bring food") == "Come early and Bring food"
+
+
 def test_the_lines_of_a_form_are_no_items():
     form = "A form.\nName: Ann Lee.\nTown: Marlow."
-    assert whole("Which towns are there?", form, "Town: Marlow") is None
+    assert lists("Which towns are there?", form) == [["Name", "Town"]]
 
 
 def test_terms_that_lines_explain():
