@@ -87,7 +87,8 @@ class Extractive(Reader):
     The candidates of all passages of a question share one softmax; probabilities of candidates with
     the same text, after SQuAD's normalisation, are summed. Spans are whole words and amounts;
     answers are computed from numbers of the same kind. Dates have the form of IfQA's answers; those
-    from a user's own documents keep their form. Titles are not read (see
+    from a user's own documents keep their form. There, a list that the question asks for is one
+    candidate (`ifqa.reading.span.whole_lists`). Titles are not read (see
     `ifqa.reading.span.network`). Question and passage are cut to 256 tokens together, about 170
     words.
     """
