@@ -11,7 +11,7 @@ from ifqa.clauses import AUXILIARY, split_question
 
 #: A noun in the plural; words of up to three letters, such as "OS", are none.
 _PLURAL = (
-    r"(?:people|men|women|(?!(?:does|this|always|news|series|means|headquarters|windows)\b)"
+    r"(?:people|men|women|(?!(?:does|this|always|news|series|species|means|headquarters|windows)\b)"
     r"[^\W\d_][\w-]{2,}(?<![\Wsui])s)\b(?!['’])"
 )
 _SIZES = "two|three|four|five|six|seven"
@@ -43,7 +43,7 @@ _ASKS_FOR_SEVERAL = re.compile(
 )
 _HOW_MANY = re.compile(r"\bhow (?:many|much)\b", re.IGNORECASE)
 _SIZE = re.compile(rf"\b(?:which|what|who (?:are|were) the) ({_SIZES})\b", re.IGNORECASE)
-_NEGATED = re.compile(r"\b(?:not|cannot|no|never|neither|without)\b|n['’]t\b", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|cannot|no|never|neither|without|only)\b|n['’]t\b", re.IGNORECASE)
 #: "If only Ann Lee had come": the one that is named is the one that stays.
 _KEEPS = re.compile(r"\b(?:only|even|also|too|unless|alone)\b", re.IGNORECASE)
 _BESIDES = re.compile(r"\b(?:besides|except|other than|apart from)\b.*", re.IGNORECASE)
@@ -68,8 +68,9 @@ class ListQuestion(NamedTuple):
 def read_list_question(question: str) -> ListQuestion | None:
     """A question that asks for all items of a list; None if it asks for one thing.
 
-    None, too, if it is negated or supposes that only some stay: then the items that it asks for are
-    those that it does not name. Cached, because each of a question's passages needs it.
+    None, too, if it has "not", "only" or the like, or supposes that only some stay: then the items
+    that it asks for are others than a list has. Cached, because each of a question's passages needs
+    it.
     """
     clauses = split_question(question)
     asked = clauses.question

@@ -56,6 +56,7 @@ def test_a_question_for_one_thing(question):
     [
         "Which officers were not present?",
         "Which officers cannot vote?",
+        "If Ann had not helped, who would be named as its only author?",
         "If only Ann had come, who would have been present?",
     ],
 )
