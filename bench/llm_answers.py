@@ -36,6 +36,7 @@ import numpy as np
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.cli.options import settings_of_flags
 from ifqa.corpus.passage_store import PassageStore
+from ifqa.errors import MissingInput
 from ifqa.llms.cache import CompletionCache
 from ifqa.llms.hf import HF
 from ifqa.llms.llama_cpp import LlamaCpp
@@ -118,12 +119,14 @@ def read(reader: Llm, tasks: Sequence[Task]) -> list[Reply]:
 
 
 def stored_tasks(reader: Llm, tasks: Sequence[Task], store: CompletionCache) -> list[Task]:
-    """The tasks whose completions are stored."""
+    """The tasks whose completions are stored; MissingInput if there are none."""
     kept = []
     for task in tasks:
         requests = reader.requests([task.question], [task.passages])
         if not store.missing(reader.llm.name, requests):
             kept.append(task)
+    if not kept:
+        raise MissingInput(f"no completion of {reader.llm.name} is stored; leave out --stored")
     return kept
 
 
