@@ -28,6 +28,7 @@ _TOGETHER = (
     r"attend|help|wrote|written|author|founded|develop|create|design|invent|compose|credited|named"
     r"|maintain|contribute|sign"
 )
+_PASTS = "came|gave|got|grew|held|led|left|lost|made|met|ran|rose|sank|sold|took|went|won|wrote"
 _ASKS_FOR_SEVERAL = re.compile(
     r"(?:^|[,;:] )(?:(?:and|then|but) )?(?:"
     r"who (?:were|are)\b"
@@ -38,6 +39,7 @@ _ASKS_FOR_SEVERAL = re.compile(
     rf"|(?:please )?(?:name|list) (?:all|every|the (?:[\w-]+ ){{0,2}}?{_PLURAL}{_NOUN_END})"
     r")"
     rf"|\b(?:which|what) {_BEFORE}{_PLURAL}{_PLACE} (?!(?:is|was)\b){AUXILIARY}"
+    rf"|\bwhich {_PLURAL} (?:\w+ed|{_PASTS})\b"
     rf"|\b(?:which|what) (?:were|are) (?:the|its|their) (?:[\w-]+ ){{0,2}}?{_PLURAL}",
     re.IGNORECASE,
 )

@@ -10,6 +10,8 @@ from ifqa.reading.span.list_questions import read_list_question
     [
         "Who were the officers in 2022?",
         "Which boats does Ida Moe own?",
+        "Which tools came out in 2020?",
+        "Which players scored?",
         "If Ann had left in May, which members of the board would have been present?",
         "Who was present?",
         "On which operating systems does it run?",
