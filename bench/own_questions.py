@@ -1,7 +1,8 @@
 """Asks questions about real documents, some with an answer there and some without.
 
-    python bench/own_questions.py FOLDER [--set own|mixed|fit|held|written|unseen|...] \
-        [--packages UNPACKED] [--weights extractive-large] [--skim 0.01] [--to answers.jsonl]
+    python bench/own_questions.py FOLDER \
+        [--set own|mixed|fit|held|written|unseen|list-fit|list-held] [--packages UNPACKED] \
+        [--weights extractive-large] [--skim 0.01] [--to answers.jsonl]
 
 The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60
 about 40 files of 16 kinds, 15 of them without one. `fit` and `held` have 85 each about other files,

@@ -14,7 +14,7 @@ _PLURAL = (
     r"(?:people|men|women|(?!(?:does|this|always|news|series|species|means|headquarters|windows)\b)"
     r"[^\W\d_][\w-]{2,}(?<![\Wsui])s)\b(?!['’])"
 )
-_SIZES = "two|three|four|five|six|seven"
+_SIZES = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 #: Words before the noun. After a preposition it is a unit ("what length in metres"), and after a
 #: verb it does not ask ("which hall would members rent").
 _BEFORE = rf"(?:(?!(?:of|in|per|to|for|by|with|from|on)\b|{AUXILIARY})[\w.-]+ ){{0,2}}?"
@@ -44,7 +44,7 @@ _ASKS_FOR_SEVERAL = re.compile(
     re.IGNORECASE,
 )
 _HOW_MANY = re.compile(r"\bhow (?:many|much)\b", re.IGNORECASE)
-_SIZE = re.compile(rf"\b(?:which|what|who (?:are|were) the) ({_SIZES})\b", re.IGNORECASE)
+_SIZE = re.compile(rf"\b(?:which|what|who (?:are|were) the) ({'|'.join(_SIZES)})\b", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:not|cannot|no|never|neither|without|only)\b|n['’]t\b", re.IGNORECASE)
 #: "If only Ann Lee had come": the one that is named is the one that stays.
 _KEEPS = re.compile(r"\b(?:only|even|also|too|unless|alone)\b", re.IGNORECASE)
@@ -86,6 +86,6 @@ def read_list_question(question: str) -> ListQuestion | None:
         question,
         asked,
         f"{clauses.presupposition} {besides.group() if besides else ''}",
-        _SIZES.split("|").index(size[1].lower()) + 2 if size else 0,
+        _SIZES[size[1].lower()] if size else 0,
         _COMPARES.search(asked) is not None,
     )

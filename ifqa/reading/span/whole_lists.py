@@ -42,9 +42,7 @@ _LABELLED_END = re.compile(rf"{_STOP}|;? ?$|; (?=[^;\n]*: )", re.MULTILINE)
 #: The end of what an enumeration in a sentence may reach to.
 _BREAK = re.compile(rf"{_STOP}|[:;](?=\s)|\n", re.MULTILINE)
 #: Between two parts of an enumeration, outside brackets, and not before "D.C." or "Jr".
-_PARTING = re.compile(
-    r"(?:,? (?:and|or) |[,;] (?!(?:[A-Z]\.)+(?:\W|$)|[JS]r\b))(?![^()\n]*\))", re.MULTILINE
-)
+_PARTING = re.compile(r"(?:,? (?:and|or) |[,;] (?!(?:[A-Z]\.)+(?:\W|$)|[JS]r\b))(?![^()\n]*\))")
 _LAST = re.compile(r",? (?:and|or) ")
 #: What opens a sentence before an enumeration, or is no part of one: "In 1920, Ann Lee and Bo Ek".
 _OPENING = re.compile(
@@ -74,11 +72,12 @@ def find_whole_lists(question: str, text: str) -> list[tuple[Span, ...]]:
     asked = read_list_question(question)
     if asked is None:
         return []
+    rows = {line.span(): _row(text, line.span()) for line in _LINE.finditer(text)}
     lists = []
     for spans in (
-        *_columns(asked, text),
-        *_lines(text),
-        *_terms(text),
+        *_columns(asked, text, rows),
+        *_lines(text, rows),
+        *_terms(text, rows),
         *_labelled(text),
         *_joined(text),
     ):
@@ -131,15 +130,14 @@ def _is_made_of(span: Span, items: Sequence[Span], text: str) -> bool:
 # Tables
 
 
-def _columns(question: ListQuestion, text: str) -> Iterator[list[Span]]:
+def _columns(question: ListQuestion, text: str, rows: Mapping[Span, Row]) -> Iterator[list[Span]]:
     """The columns of each table, in the rows that the question speaks of.
 
     None for a question that compares: no cell says which rows it speaks of.
     """
     if question.compares:
         return
-    rows = [_row(text, line) for line in _line_spans(text)]
-    for is_table, group in groupby(rows, key=bool):
+    for is_table, group in groupby(rows.values(), key=bool):
         table = list(group)
         if is_table:
             for column in dict.fromkeys(name for row in table for name in row):
@@ -188,13 +186,13 @@ def _row(text: str, line: Span) -> Row:
 # Lists with an item in each line
 
 
-def _lines(text: str) -> Iterator[list[Span]]:
+def _lines(text: str, rows: Mapping[Span, Row]) -> Iterator[list[Span]]:
     """The short lines below one another, with marks or without.
 
     Not the lines of a form, most of which have a colon; nor a last line that is more than twice as
     long as any other: it is the paragraph below the list.
     """
-    for kind, group in groupby(_line_spans(text), key=lambda line: _item_kind(text, line)):
+    for kind, group in groupby(rows, key=lambda line: _item_kind(text, line, rows[line])):
         lines = list(group)
         words = [len(text[start:end].split()) for start, end in lines]
         if words[-1] > 2 * max(words[:-1], default=0):
@@ -204,13 +202,13 @@ def _lines(text: str) -> Iterator[list[Span]]:
             yield [_without_mark(text, line) for line in lines]
 
 
-def _item_kind(text: str, line: Span) -> str:
+def _item_kind(text: str, line: Span, row: Row) -> str:
     """Whether a line is a "marked" or "plain" item; empty if it is none.
 
     The first line of a passage is none without a mark: it may announce the list.
     """
     start, end = line
-    if len(text[start:end].split()) > _LONGEST_LINE or _row(text, line):
+    if row or len(text[start:end].split()) > _LONGEST_LINE:
         return ""
     if _MARK.match(text, start, end):
         return "marked"
@@ -223,9 +221,9 @@ def _without_mark(text: str, line: Span) -> Span:
     return mark.end() if mark else start, start + len(text[start:end].rstrip(" .;,"))
 
 
-def _terms(text: str) -> Iterator[list[Span]]:
+def _terms(text: str, rows: Mapping[Span, Row]) -> Iterator[list[Span]]:
     """What lines below one another explain, each before its colon."""
-    terms = [None if _row(text, line) else _TERM.match(text, *line) for line in _line_spans(text)]
+    terms = [None if row else _TERM.match(text, *line) for line, row in rows.items()]
     for is_term, group in groupby(terms, key=bool):
         if is_term:
             yield [term.span("term") for term in group if term]
@@ -337,10 +335,6 @@ def _is_short(text: str, part: Span) -> bool:
 
 
 # Words
-
-
-def _line_spans(text: str) -> list[Span]:
-    return [line.span() for line in _LINE.finditer(text)]
 
 
 def _split(pattern: re.Pattern[str], text: str, within: Span) -> list[Span]:
